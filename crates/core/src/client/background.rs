@@ -32,9 +32,8 @@ impl<T: Send + 'static> BackgroundTask<T> {
         Some(Self(Owned::new(RunningTask { outcome, task })))
     }
 
-    /// Aborts the task while a caller waits for it.
-    pub(super) fn abort_handle(&self) -> Option<AbortHandle> {
-        Some(self.0.get()?.task.clone())
+    pub(super) fn is_finished(&self) -> bool {
+        self.0.get().is_some_and(|running| running.task.is_finished())
     }
 }
 

@@ -7,13 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::background::BackgroundTask;
 use super::collect::{CollectOnce, Pace, Partial, Step, WholeRead};
 use super::progress::Progress;
+use super::running_steps::{RunningSteps, Stepped};
 use super::scan::Scan;
 use super::table::{Provenance, ReadFailure, Table};
 use crate::data::{Bookmark, WholeChain, page_limit_reached};
@@ -52,28 +50,6 @@ struct ChainsState {
     /// left alone.
     running: Owned<RunningSteps>,
     broken: Option<Error>,
-}
-
-/// Dropping it aborts the steps.
-struct RunningSteps {
-    deadline: Deadline,
-    steps: FuturesUnordered<BoxFuture<'static, Stepped>>,
-    /// Each step's chain, its task if any, and the pages that it may count.
-    flying: Vec<(usize, Option<AbortHandle>, u64)>,
-}
-
-struct Stepped {
-    index: usize,
-    deadline: Deadline,
-    /// `None` if cancelled.
-    step: Option<Result<Step, ReadFailure>>,
-}
-
-/// The result of a step on its way to the caller. If it is dropped, it cancels the prefetch of the
-/// next page, which no caller would take.
-struct UndeliveredStep {
-    step: Option<Result<Step, ReadFailure>>,
-    chain: Arc<CollectOnce>,
 }
 
 impl ReadChains {
@@ -124,19 +100,19 @@ impl ReadChains {
         let mut running = self.running(deadline)?;
         // A cancelled caller may have left the flag set.
         self.scan.together.is_ending.store(false, Ordering::SeqCst);
-        loop {
+        let mut failures = Vec::new();
+        let error = loop {
             if !self.start(&mut running, deadline, pace) {
                 return Ok(Step::Whole(Arc::new(self.merge()?)));
             }
             if running.flying.is_empty() {
                 let limit = self.scan.read_settings().max_pages.unwrap_or_default();
-                let error = page_limit_reached(limit);
-                return Err(self.failed(running, error.into(), None).await?);
+                break page_limit_reached(limit);
             }
             let Stepped { index, deadline: begun, step } =
                 match self.wait(&mut running, deadline).await {
                     Ok(stepped) => stepped,
-                    Err(error) => return Err(self.failed(running, error.into(), None).await?),
+                    Err(error) => break error,
                 };
             match step {
                 Some(Ok(Step::Page(progress))) => {
@@ -154,14 +130,14 @@ impl ReadChains {
                         && begun.is_before(deadline)
                         && deadline.remaining(self.clock()) != Some(Duration::ZERO) => {}
                 Some(Err(failure)) => {
-                    return Err(self.failed(running, failure, Some(index)).await?);
+                    let error = failure.error.clone();
+                    failures.push((index, failure));
+                    break error;
                 }
-                None => {
-                    let error = Error::new(Kind::InternalError, "a read ended without a result");
-                    return Err(self.failed(running, error.into(), None).await?);
-                }
+                None => break Error::new(Kind::InternalError, "a read ended without a result"),
             }
-        }
+        };
+        Err(self.failed(running, error, failures).await?)
     }
 
     fn clock(&self) -> &crate::clock::Clock {
@@ -174,11 +150,7 @@ impl ReadChains {
         if let Some(error) = &state.broken {
             return Err(error.clone());
         }
-        Ok(state.running.take().unwrap_or_else(|| RunningSteps {
-            deadline,
-            steps: FuturesUnordered::new(),
-            flying: Vec::new(),
-        }))
+        Ok(state.running.take().unwrap_or_else(|| RunningSteps::new(deadline)))
     }
 
     /// Starts as many steps as the settings allow. Returns `false` if all chains are complete.
@@ -190,12 +162,12 @@ impl ReadChains {
         let most = if pace == Pace::First { 1 } else { self.concurrency };
         let mut left =
             self.pages_left.as_ref().map_or(u64::MAX, |left| left.load(Ordering::SeqCst));
-        left = left.saturating_sub(running.flying.iter().map(|(_, _, pages)| pages).sum());
+        left = left.saturating_sub(running.flying.iter().map(|(_, pages)| pages).sum());
         for (index, chain) in state.chains.iter().enumerate().skip(state.first) {
             if running.flying.len() >= most {
                 break;
             }
-            let is_flying = running.flying.iter().any(|(other, ..)| *other == index);
+            let is_flying = running.flying.iter().any(|(other, _)| *other == index);
             if is_flying || chain.complete().is_some() {
                 continue;
             }
@@ -210,14 +182,9 @@ impl ReadChains {
 
     async fn wait(&self, running: &mut RunningSteps, deadline: Deadline) -> Result<Stepped> {
         let is_bound = running.deadline != deadline;
-        let next = async {
-            let ended = || Error::new(Kind::InternalError, "no step of a chain has begun");
-            running.steps.next().await.ok_or_else(ended)
-        };
-        let stepped =
-            if is_bound { deadline.bound(self.clock(), next).await? } else { next.await? };
-        running.flying.retain(|(index, ..)| *index != stepped.index);
-        Ok(stepped)
+        let ended = || Error::new(Kind::InternalError, "no step of a chain has begun");
+        let next = async { running.next().await.ok_or_else(ended) };
+        if is_bound { deadline.bound(self.clock(), next).await } else { next.await }
     }
 
     /// The progress of all chains.
@@ -258,28 +225,16 @@ impl ReadChains {
     async fn failed(
         &self,
         mut running: RunningSteps,
-        failure: ReadFailure,
-        index: Option<usize>,
+        error: Error,
+        mut failures: Vec<(usize, ReadFailure)>,
     ) -> Result<ReadFailure> {
-        let error = failure.error.clone();
-        let mut failures: Vec<_> = index.map(|index| (index, failure)).into_iter().collect();
         let chains = self.state.lock().chains.clone();
         let is_ending = &self.scan.together.is_ending;
         is_ending.store(true, Ordering::SeqCst);
         let is_spent = error.kind() == Kind::AllowanceExhausted;
         let longest = if is_spent { Duration::MAX } else { LONGEST_ARRIVAL };
-        let arriving = self.arriving(&mut running, &chains, &mut failures);
-        let has_ended = timeout(longest, arriving).await.is_ok();
+        let _ = timeout(longest, self.arriving(&mut running, &chains, &mut failures)).await;
         is_ending.store(false, Ordering::SeqCst);
-        if !has_ended {
-            let tasks = running.flying.iter().filter_map(|(_, task, _)| task.as_ref());
-            tasks.for_each(AbortHandle::abort);
-            // Steps without a task cannot be aborted, so their futures are dropped.
-            if running.flying.iter().any(|(_, task, _)| task.is_none()) {
-                running.steps.clear();
-            }
-            self.arriving(&mut running, &[], &mut failures).await;
-        }
         drop(running);
         for chain in &chains {
             chain.stop_prefetch();
@@ -290,24 +245,23 @@ impl ReadChains {
         {
             left.store(limit, Ordering::SeqCst);
         }
-        let Partial { bookmark, table, .. } = self.joined(&chains, failures)?;
+        let Partial { bookmark, table } = self.joined(&chains, failures)?;
         Ok(ReadFailure { error, bookmark, partial: table })
     }
 
-    /// Waits for all steps, and for the pages that these `chains` have already requested.
+    /// Waits for all steps, and for the pages that the chains have already requested.
     async fn arriving(
         &self,
         running: &mut RunningSteps,
         chains: &[Arc<CollectOnce>],
         failures: &mut Vec<(usize, ReadFailure)>,
     ) {
-        while let Some(Stepped { index, deadline, step }) = running.steps.next().await {
-            running.flying.retain(|(other, ..)| *other != index);
+        while let Some(Stepped { index, deadline, step }) = running.next().await {
             match step {
                 Some(Ok(Step::Page(progress))) => {
                     self.count(index, progress);
-                    if let Some(chain) = chains.get(index).filter(|chain| chain.has_prefetched()) {
-                        running.start(index, chain, deadline, 1);
+                    if chains[index].has_prefetched() {
+                        running.start(index, &chains[index], deadline, 1);
                     }
                 }
                 Some(Err(failure)) => failures.push((index, failure)),
@@ -328,7 +282,7 @@ impl ReadChains {
         for (index, ReadFailure { bookmark, partial, .. }) in failures {
             // A chain that has read nothing is still at its start.
             if bookmark.is_some() || partial.is_some() {
-                parts[index] = Partial { bookmark, table: partial, ..Partial::default() };
+                parts[index] = Partial { bookmark, table: partial };
             }
         }
         if !self.keeps {
@@ -362,11 +316,11 @@ impl ReadChains {
         });
         let tables: Vec<_> = parts.into_iter().filter_map(|part| part.table).collect();
         if tables.is_empty() && !self.scan.has_partial() {
-            return Ok(Partial { bookmark, ..Partial::default() });
+            return Ok(Partial { bookmark, table: None });
         }
         let stopped_at = bookmark.as_ref().map(Bookmark::digest);
         let table = Table { is_partial: true, stopped_at, ..self.table(tables)? };
-        Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
+        Ok(Partial { bookmark, table: Some(Arc::new(table)) })
     }
 
     /// Merges the table that the scan continues and the tables of its chains.
@@ -430,35 +384,5 @@ impl WholeRead for ReadChains {
 
     fn chains(&self) -> Vec<Arc<CollectOnce>> {
         self.state.lock().chains.clone()
-    }
-}
-
-impl RunningSteps {
-    fn start(&mut self, index: usize, chain: &Arc<CollectOnce>, deadline: Deadline, pages: u64) {
-        let spawner = Arc::clone(&chain.scan().client().settings().spawner);
-        let chain = Arc::clone(chain);
-        let step = move || {
-            let chain = Arc::clone(&chain);
-            async move { UndeliveredStep { step: Some(chain.step(deadline).await), chain } }
-        };
-        let task = BackgroundTask::start(&*spawner, step());
-        self.flying.push((index, task.as_ref().and_then(BackgroundTask::abort_handle), pages));
-        self.steps.push(Box::pin(async move {
-            let delivery = match task {
-                Some(task) => task.await,
-                // The process is exiting, so the step runs in place.
-                None => Some(step().await),
-            };
-            let step = delivery.and_then(|mut delivery| delivery.step.take());
-            Stepped { index, deadline, step }
-        }));
-    }
-}
-
-impl Drop for UndeliveredStep {
-    fn drop(&mut self) {
-        if self.step.is_some() {
-            self.chain.stop_prefetch();
-        }
     }
 }

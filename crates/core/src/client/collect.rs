@@ -75,7 +75,6 @@ pub struct Partial {
     /// `None` if nothing or everything was read.
     pub bookmark: Option<Bookmark>,
     pub table: Option<Arc<Table>>,
-    pub is_whole: bool,
 }
 
 #[derive(Default)]
@@ -213,7 +212,7 @@ impl CollectOnce {
 
     pub fn partial(&self) -> Result<Partial> {
         if let Some(table) = self.complete().cloned() {
-            return Ok(Partial { is_whole: true, table: Some(table), ..Partial::default() });
+            return Ok(Partial { bookmark: None, table: Some(table) });
         }
         if let Some(reader) = &self.reader {
             return reader.partial();
@@ -224,7 +223,7 @@ impl CollectOnce {
             return kept.partial();
         }
         let (bookmark, table) = (self.scan.bookmark().cloned(), self.scan.onto.clone());
-        Ok(Partial { bookmark, table, ..Partial::default() })
+        Ok(Partial { bookmark, table })
     }
 
     /// Pages, and their points with repeats.
@@ -283,8 +282,9 @@ impl CollectOnce {
 
 impl Kept {
     fn begin(scan: &Scan) -> Result<(Arc<PageStream>, Self)> {
+        // Another chain may need the last page of a limit.
         let is_shared = scan.pages_left.is_some();
-        let prefetch = if is_shared { Prefetch::Never } else { Prefetch::AtCursor };
+        let prefetch = if is_shared { Prefetch::AfterTake } else { Prefetch::AtCursor };
         let stream = scan.stream(prefetch)?;
         let mut provenance = stream.provenance().clone();
         let mut merger = Merger::new(&scan.decode_settings().extra_columns);
@@ -307,11 +307,11 @@ impl Kept {
     fn partial(self) -> Result<Partial> {
         let bookmark = self.bookmark.clone();
         if self.merger.report.pages == 0 {
-            return Ok(Partial { bookmark, ..Partial::default() });
+            return Ok(Partial { bookmark, table: None });
         }
         let stopped_at = bookmark.as_ref().map(Bookmark::digest);
         let table = Table { stopped_at, is_partial: true, ..self.finish()? };
-        Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
+        Ok(Partial { bookmark, table: Some(Arc::new(table)) })
     }
 
     fn head(self, count: usize) -> Result<Option<Arc<Table>>> {

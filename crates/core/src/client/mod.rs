@@ -4,7 +4,6 @@
 //! [`page_stream::PageStream::next`], [`Client::get`].
 
 pub mod background;
-mod background_call;
 pub mod chains;
 pub mod collect;
 pub(crate) mod density;
@@ -18,6 +17,7 @@ pub mod page_stream;
 pub mod progress;
 mod reply;
 mod request_length;
+mod running_steps;
 pub mod scan;
 mod scan_input;
 mod seen;

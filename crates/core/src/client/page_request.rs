@@ -3,29 +3,29 @@
 //! may not prefetch a page that its reserve or `until=` forbids, it records the time before each
 //! request, and a page counts only when it has been applied.
 //!
-//! The call that received a body decodes it, so that a truncated page is retried. [`Prefetch`] says
-//! whether the task or the caller drives the call at that point.
+//! Decoding is a part of an attempt, so that a truncated page is retried. A task sends a request
+//! early. [`Prefetch`] says whether it also decodes the body, or hands it to the caller that takes
+//! the page: columns written by another core are slow to read.
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 use super::background::BackgroundTask;
-use super::background_call::{BackgroundCall, Handover};
 use super::page_sizes::PageSizes;
 use super::send::{Client, DATA_PATH};
 use super::spending::Spending;
 use crate::data::{Chain, Cursor, Decoded, Decoding, PagingState, SentSize};
 use crate::error::{Error, Kind, Result};
 use crate::http::{Deadline, Reply};
-use crate::lock::Mutex;
-
-/// A smaller body is decoded faster than the next request is sent.
-const LARGE: usize = 32 * 1024;
 
 /// The page, and its body if it is kept.
 pub(crate) type Fetched = Result<(Option<Bytes>, Decoded)>;
@@ -40,8 +40,6 @@ pub(crate) enum Prefetch {
     /// When the cursor of a large page is found at an edge of its body. The caller that takes the
     /// prefetched page decodes it. For callers that read to the end.
     AtCursor,
-    /// Never, because another chain may need the last page of a limit.
-    Never,
 }
 
 /// A page and the service's time when it arrived. Dropping it drops the request.
@@ -56,7 +54,7 @@ pub(crate) struct PageCall {
     wire: String,
     /// This request decides the size if it is not decided yet.
     size: SentSize,
-    decoding: Decoding,
+    pub(super) decoding: Decoding,
 }
 
 impl PageCall {
@@ -73,30 +71,26 @@ impl PageCall {
         Self { client, spending, deadline, wire, size, decoding }
     }
 
-    /// Sends the request with its retries, and decodes the page. If the next cursor of a large body
-    /// is found at an edge, it is sent to `edge` before the body is decoded, when a `handover` is
-    /// also reached. The decoder finds the same cursor in a valid page.
-    pub(super) async fn fetch(
+    /// Sends the request with its retries. `decode` is a part of each attempt.
+    pub(super) async fn fetch<D: Future<Output = Result<Decoded>> + Send>(
         self,
-        edge: oneshot::Sender<Cursor>,
-        handover: Option<Handover>,
+        decode: impl Fn(Bytes) -> D + Send + Sync,
     ) -> Fetched {
-        let edge = Mutex::new(Some(edge));
         if self.size.get().is_some() {
-            return self.send(&self.wire, None, &edge, handover.as_ref()).await;
+            return self.send(&self.wire, None, &decode).await;
         }
         let (sizes, clock) = (self.client.page_sizes(), self.client.time().clock());
         // One request decides for all reads of the client.
         let turn = self.deadline.bound(clock, async { Ok(sizes.turn().await) }).await?;
         let Some((size, wire)) = self.sized(sizes) else {
             drop(turn);
-            return self.send(&self.wire, None, &edge, None).await;
+            return self.send(&self.wire, None, &decode).await;
         };
-        let first = self.send(&wire, Some(size), &edge, None).await;
+        let first = self.send(&wire, Some(size), &decode).await;
         match &first {
             Ok(_) => sizes.accepted(),
             Err(error) if self.size.get().is_none() && sizes.may_blame(error) => {
-                match self.send(&self.wire, None, &edge, None).await {
+                match self.send(&self.wire, None, &decode).await {
                     Ok(page) => {
                         sizes.refused(self.client.now());
                         return Ok(page);
@@ -107,6 +101,12 @@ impl PageCall {
             Err(_) => {}
         }
         first
+    }
+
+    /// Decodes the page where the request is sent.
+    async fn fetch_decoded(self) -> Fetched {
+        let decoding = self.decoding.clone();
+        self.fetch(|body| ready(decoding.decode(&body))).await
     }
 
     /// The size that another request has decided meanwhile, or else the automatic one, and the wire
@@ -123,35 +123,20 @@ impl PageCall {
     }
 
     /// An accepted request decides the size.
-    async fn send(
+    async fn send<D: Future<Output = Result<Decoded>> + Send>(
         &self,
         wire: &str,
         size: Option<u32>,
-        edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
-        handover: Option<&Handover>,
+        decode: &(impl Fn(Bytes) -> D + Send + Sync),
     ) -> Fetched {
-        let decoding = &self.decoding;
         let read = |reply: &Reply| {
             self.size.set(size);
-            let body = reply.body.clone();
-            let is_awaited = send_cursor(&body, decoding, edge);
-            let (handover, points) = (handover.cloned(), reply.points.clone());
+            let (body, points) = (reply.body.clone(), reply.points.clone());
+            let decoded = decode(body.clone());
             async move {
-                if let Some(handover) = &handover {
-                    handover.reached().await;
-                }
-                if is_awaited {
-                    // The caller that waits for the cursor starts the next request first: a worker
-                    // thread that decodes starts no task.
-                    tokio::task::yield_now().await;
-                }
-                let decoded = decoding.decode(&body);
-                if let (Err(_), Some(handover)) = (&decoded, &handover) {
-                    handover.repeat();
-                }
-                let decoded = decoded?;
+                let decoded = decoded.await?;
                 points.set(decoded.points.rows());
-                Ok((decoding.keep_raw.then_some(body), decoded))
+                Ok((self.decoding.keep_raw.then_some(body), decoded))
             }
         };
         self.client.get(DATA_PATH, wire, self.deadline, &self.spending, read).await
@@ -164,10 +149,7 @@ impl PageCall {
         let task = in_background
             .then(|| BackgroundTask::start(&*client.settings().spawner, self.clone().reply(false)));
         let Some(task) = task.flatten() else {
-            return Box::pin(async move {
-                let fetched = self.fetch(oneshot::channel().0, None).await;
-                (fetched, client.now())
-            });
+            return Box::pin(async move { (self.fetch_decoded().await, client.now()) });
         };
         Box::pin(async move { task.await.unwrap_or_else(|| (Err(lost()), client.now())) })
     }
@@ -191,61 +173,87 @@ fn repeated(first: Error, again: &Error) -> Error {
     })
 }
 
-fn lost() -> Error {
+pub(super) fn lost() -> Error {
     Error::new(Kind::InternalError, "a request ended without a result")
 }
 
-/// Sends the cursor at an edge of a large body; returns whether a receiver exists.
-fn send_cursor(
-    body: &Bytes,
-    decoding: &Decoding,
-    edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
-) -> bool {
-    let mut edge = edge.lock();
-    if body.len() < LARGE || edge.as_ref().is_none_or(oneshot::Sender::is_closed) {
-        return false;
-    }
-    let Some(cursor) = decoding.cursor_at_an_edge(body) else { return false };
-    edge.take().is_some_and(|edge| edge.send(cursor).is_ok())
+/// A body on its way from the task that received it to the caller that decodes it.
+#[derive(Default)]
+enum Handover {
+    #[default]
+    NoBody,
+    Body(Bytes),
+    Decoded(Box<Result<Decoded>>),
 }
 
 /// Dropping it drops its connection.
 pub(super) struct PageRequest {
     cursor: Cursor,
     pub(super) deadline: Deadline,
-    edge: oneshot::Receiver<Cursor>,
-    pub(super) call: BackgroundCall<Fetched>,
+    pub(super) bodies: Bodies,
+    pub(super) task: BackgroundTask<Fetched>,
+}
+
+/// The bodies of the attempts of one request.
+#[derive(Clone, Default)]
+pub(super) struct Bodies(Arc<watch::Sender<Handover>>);
+
+impl Bodies {
+    /// Waits until a caller has decoded the body.
+    async fn hand_over(&self, body: Bytes) -> Result<Decoded> {
+        self.0.send_replace(Handover::Body(body));
+        let is_decoded = |state: &Handover| matches!(state, Handover::Decoded(_));
+        drop(self.0.subscribe().wait_for(is_decoded).await);
+        match self.0.send_replace(Handover::NoBody) {
+            Handover::Decoded(decoded) => *decoded,
+            _ => Err(lost()),
+        }
+    }
+
+    /// Decodes each body that arrives. If it is cancelled, the next caller gets the same body.
+    pub(super) async fn decode<D: Future<Output = Result<Decoded>>>(
+        &self,
+        decode: impl Fn(Bytes) -> D,
+    ) -> Infallible {
+        let mut arrived = self.0.subscribe();
+        loop {
+            let is_body = |state: &Handover| matches!(state, Handover::Body(_));
+            let body = match arrived.wait_for(is_body).await.as_deref() {
+                Ok(Handover::Body(body)) => body.clone(),
+                _ => continue,
+            };
+            self.0.send_replace(Handover::Decoded(Box::new(decode(body).await)));
+        }
+    }
 }
 
 impl PageRequest {
     /// `None` if the process is exiting.
     pub(super) fn start(call: PageCall, cursor: Cursor, prefetch: Prefetch) -> Option<Self> {
         let (client, deadline) = (call.client.clone(), call.deadline);
-        let (sender, edge) = oneshot::channel();
-        let handover = Handover::default();
-        let at_handover = (prefetch == Prefetch::AtCursor).then(|| handover.clone());
-        let fetch = call.fetch(sender, at_handover);
-        let call = BackgroundCall::start(&*client.settings().spawner, handover, fetch)?;
-        Some(Self { cursor, deadline, edge, call })
+        let bodies = Bodies::default();
+        let handed = bodies.clone();
+        let fetch = async move {
+            if prefetch == Prefetch::AfterTake {
+                return call.fetch_decoded().await;
+            }
+            call.fetch(|body| handed.hand_over(body)).await
+        };
+        let task = BackgroundTask::start(&*client.settings().spawner, fetch)?;
+        Some(Self { cursor, deadline, bodies, task })
     }
 
     pub(super) fn is_next_of(&self, chain: &Chain) -> bool {
         matches!(chain.state(), PagingState::Next(cursor) if *cursor == self.cursor)
     }
 
-    /// Only the first call returns a receiver that gets the cursor.
-    pub(super) fn take_edge(&mut self) -> oneshot::Receiver<Cursor> {
-        std::mem::replace(&mut self.edge, oneshot::channel().1)
-    }
-
     /// Whether its body has arrived, decoded or not.
     pub(super) fn has_arrived(&self) -> bool {
-        self.call.is_ready()
+        self.task.is_finished() || !matches!(*self.bodies.0.borrow(), Handover::NoBody)
     }
 
-    /// For one caller at a time, which decodes the page unless the task has done so.
-    pub(super) fn outcome(&self) -> impl Future<Output = Fetched> + Send + 'static + use<> {
-        let outcome = self.call.outcome();
-        async move { outcome.await.unwrap_or_else(|| Err(lost())) }
+    /// For one caller at a time.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Fetched> {
+        self.task.poll_unpin(context).map(|fetched| fetched.unwrap_or_else(|| Err(lost())))
     }
 }

@@ -7,21 +7,24 @@
 //! No task sends pages to a channel: callers that share a read have their own deadlines and log
 //! buffers, the waiting thread decodes small pages, and a process that is exiting starts no tasks.
 
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use tokio::sync::Mutex as AsyncMutex;
 
-use super::page_request::{Fetched, PageCall, PageRequest, Prefetch};
+use super::page_request::{Fetched, PageCall, PageRequest, Prefetch, lost};
 use super::progress::{Meter, Progress};
 use super::send::Client;
 use super::settings::ReadSettings;
 use super::spending::{Spending, Together};
 use super::table::{Provenance, ReadFailure};
-use crate::data::{Bookmark, Chain, Cursor, Page, PagingState};
+use crate::data::{Chain, Cursor, Decoded, Decoding, Page, PagingState};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
 use crate::http::Deadline;
@@ -29,6 +32,8 @@ use crate::lock::Mutex;
 
 /// Number of pages taken before the first prefetch.
 const PREFETCH_FROM: u64 = 2;
+/// A smaller body is decoded faster than the next request is sent.
+const LARGE: usize = 32 * 1024;
 
 /// Reading and taking a page are two steps. So a page that was read for a cancelled caller is kept
 /// for the next one, and its progress is reported first.
@@ -45,14 +50,14 @@ pub struct PageStream {
     waiting: AtomicUsize,
     /// Locked by the caller that reads.
     reading: AsyncMutex<()>,
-    position: Mutex<Position>,
+    pub(super) position: Mutex<Position>,
 }
 
 /// Locked only briefly.
-struct Position {
+pub(super) struct Position {
     chain: Chain,
     meter: Meter,
-    prefetched: Option<PageRequest>,
+    pub(super) prefetched: Option<PageRequest>,
     /// The last page read, until it is taken.
     unread: Option<Unread>,
     /// The number of pages taken, and the number at the last prefetch.
@@ -64,15 +69,6 @@ struct Unread {
     page: Page,
     progress: Progress,
     is_reported: bool,
-}
-
-impl Position {
-    fn may_prefetch(&self) -> bool {
-        self.prefetched.is_none()
-            && self.unread.is_none()
-            && self.taken >= PREFETCH_FROM
-            && self.taken > self.prefetched_after
-    }
 }
 
 impl PageStream {
@@ -148,28 +144,27 @@ impl PageStream {
 
     /// Does not wait. `None` if no prefetched page is finished.
     pub fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
-        self.check_process().ok()?;
-        let _reading = self.reading.try_lock().ok()?;
-        let fetched = self.position.lock().prefetched.as_ref()?.call.finished()?;
+        let _reading = self.reading.try_lock().ok().filter(|_| self.has_finished_prefetch())?;
+        let fetched = poll_fn(|context| self.poll_prefetched(context)).now_or_never()?;
         Some(self.receive(fetched, None).map_err(|error| self.failure(error)))
     }
 
     /// Whether a prefetched page is finished. Always false in a forked child.
     pub fn has_finished_prefetch(&self) -> bool {
         self.check_process().is_ok()
-            && self
-                .position
-                .lock()
-                .prefetched
-                .as_ref()
-                .is_some_and(|request| request.call.is_finished())
+            && self.position.lock().prefetched.as_ref().is_some_and(|next| next.task.is_finished())
     }
 
     /// Whether [`PageStream::prefetch`] would send a request.
     pub fn may_prefetch(&self) -> bool {
-        self.prefetch == Prefetch::AfterTake
-            && self.check_process().is_ok()
-            && self.position.lock().may_prefetch()
+        if self.prefetch != Prefetch::AfterTake || self.check_process().is_err() {
+            return false;
+        }
+        let position = self.position.lock();
+        position.prefetched.is_none()
+            && position.unread.is_none()
+            && position.taken >= PREFETCH_FROM
+            && position.taken > position.prefetched_after
     }
 
     /// Prefetches the next page after one was taken, but not after the first or the last page, or
@@ -241,11 +236,6 @@ impl PageStream {
         Err(Error::new(Kind::ForkError, message).with_hint(hint))
     }
 
-    /// `None` before the first and after the last page.
-    pub(super) fn bookmark(&self) -> Option<Bookmark> {
-        self.position.lock().chain.bookmark()
-    }
-
     /// Restarts the count for `max_pages`.
     pub(super) fn renew_limit(&self) {
         self.position.lock().chain.renew_limit();
@@ -265,23 +255,32 @@ impl PageStream {
         if self.position.lock().unread.is_some() {
             return Ok(());
         }
-        let mut next = None;
-        if let Some(fetched) = self.fetch_prefetched(deadline, &mut next).await {
-            return self.receive(fetched, next);
+        let next = Mutex::new(None);
+        let mut fetched = self.fetch_prefetched(deadline, &next).await;
+        if fetched.is_none() {
+            fetched = self.fetch(deadline, &next).await;
         }
+        let Some(fetched) = fetched else { return Ok(()) };
+        let next = next.lock().take();
+        self.receive(fetched, next)
+    }
+
+    /// Requests the next page. `None` after the last one.
+    async fn fetch(
+        &self,
+        deadline: Deadline,
+        next: &Mutex<Option<PageRequest>>,
+    ) -> Option<Fetched> {
         let call = {
             let chain = &self.position.lock().chain;
             chain.wire().map(|wire| wire.map(|wire| self.call(chain, wire, deadline)))
         };
-        let fetched = match call {
-            Ok(Some(call)) => {
-                let (edge, cursor) = oneshot::channel();
-                self.fetch(pin!(call.fetch(edge, None)), cursor, deadline, &mut next).await
-            }
-            Ok(None) => return Ok(()),
-            Err(error) => Err(error),
+        let call = match call.transpose()? {
+            Ok(call) => call,
+            Err(error) => return Some(Err(error)),
         };
-        self.receive(fetched, next)
+        let decoding = call.decoding.clone();
+        Some(call.fetch(|body| self.decode(&decoding, body, deadline, next)).await)
     }
 
     /// Waits for the prefetched page. `None` without a prefetch, or if only the deadline of the
@@ -289,57 +288,62 @@ impl PageStream {
     async fn fetch_prefetched(
         &self,
         deadline: Deadline,
-        next: &mut Option<PageRequest>,
+        next: &Mutex<Option<PageRequest>>,
     ) -> Option<Fetched> {
-        let (prefetch_deadline, cursor, outcome) = {
-            let mut position = self.position.lock();
-            let request = position.prefetched.as_mut()?;
-            (request.deadline, request.take_edge(), request.outcome())
+        let (prefetch_deadline, bodies, decoding) = {
+            let position = self.position.lock();
+            let request = position.prefetched.as_ref()?;
+            (request.deadline, request.bodies.clone(), position.chain.decoding())
         };
         let clock = self.client.time().clock();
-        let fetched = {
-            let outcome = pin!(outcome);
-            let fetch = pin!(self.fetch(outcome, cursor, deadline, next));
-            let bound = if prefetch_deadline == deadline { Deadline::NEVER } else { deadline };
-            bound.bound(clock, fetch).await
+        let fetch = async {
+            tokio::select! {
+                biased;
+                fetched = poll_fn(|context| self.poll_prefetched(context)) => fetched,
+                never = bodies.decode(|body| self.decode(&decoding, body, deadline, next)) => {
+                    match never {}
+                }
+            }
         };
+        let bound = if prefetch_deadline == deadline { Deadline::NEVER } else { deadline };
+        let fetched = bound.bound(clock, pin!(fetch)).await;
         let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
         let has_passed = deadline.remaining(clock) == Some(Duration::ZERO);
         if prefetch_deadline.is_before(deadline)
             && fetched.as_ref().is_err_and(out_of_time)
             && !has_passed
         {
-            *next = None;
+            *next.lock() = None;
             self.position.lock().prefetched = None;
             return None;
         }
         Some(fetched)
     }
 
-    /// Waits for a page. If the prefetch mode allows it, requests the page after it when its cursor
-    /// is found, and stores that request in `next`.
-    async fn fetch(
+    fn poll_prefetched(&self, context: &mut Context<'_>) -> Poll<Fetched> {
+        let mut position = self.position.lock();
+        let request = position.prefetched.as_mut();
+        request.map_or_else(|| Poll::Ready(Err(lost())), |request| request.poll(context))
+    }
+
+    /// Decodes a page. If the prefetch mode allows it, first requests the page after it, whose
+    /// cursor is at an edge of a large body. The decoder finds the same cursor in a valid page.
+    async fn decode(
         &self,
-        mut fetch: Pin<&mut (impl Future<Output = Fetched> + Send)>,
-        cursor: oneshot::Receiver<Cursor>,
+        decoding: &Decoding,
+        body: Bytes,
         deadline: Deadline,
-        next: &mut Option<PageRequest>,
-    ) -> Fetched {
-        if self.prefetch != Prefetch::AtCursor {
-            drop(cursor);
-            return fetch.await;
+        next: &Mutex<Option<PageRequest>>,
+    ) -> Result<Decoded> {
+        let may_prefetch =
+            self.prefetch == Prefetch::AtCursor && body.len() >= LARGE && next.lock().is_none();
+        if may_prefetch && let Some(cursor) = decoding.cursor_at_an_edge(&body) {
+            *next.lock() = self.prefetch_after_next(cursor, deadline);
+            // Other worker threads do not steal the newest task of this thread, which is about to
+            // decode. Yielding lets the task start.
+            tokio::task::yield_now().await;
         }
-        tokio::select! {
-            biased;
-            Ok(cursor) = cursor => {
-                *next = self.prefetch_after_next(cursor, deadline);
-                // Other worker threads do not steal the newest task of this thread, which may be
-                // about to decode. Yielding lets the task start.
-                tokio::task::yield_now().await;
-            }
-            fetched = &mut fetch => return fetched,
-        }
-        fetch.await
+        decoding.decode(&body)
     }
 
     /// Requests the page after the next one, if the chain needs it.
@@ -384,7 +388,8 @@ impl PageStream {
 
     fn failure(&self, error: Error) -> ReadFailure {
         // In a forked child the chain belongs to the parent.
-        let bookmark = self.check_process().ok().and_then(|()| self.bookmark());
+        let is_own = self.check_process().is_ok();
+        let bookmark = if is_own { self.position.lock().chain.bookmark() } else { None };
         ReadFailure { error, bookmark, partial: None }
     }
 }
@@ -401,13 +406,5 @@ impl Drop for Waiter {
         if !self.is_finished && !others && self.stream.check_process().is_ok() {
             self.stream.stop_prefetch();
         }
-    }
-}
-
-#[cfg(test)]
-impl PageStream {
-    /// Whether the body of the prefetched page has arrived.
-    pub(super) fn has_arrived(&self) -> bool {
-        self.position.lock().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
     }
 }

@@ -1,7 +1,6 @@
 //! A feed: a named query without an end, and the times at which it is read again.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +65,7 @@ mod seconds {
 }
 
 /// A checked feed. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "FeedInput", into = "FeedInput")]
 pub struct Feed(Arc<FeedInput>);
 
@@ -256,25 +255,6 @@ impl Feed {
     }
 }
 
-impl fmt::Display for Feed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let input = self.input();
-        write!(f, "{}:", input.name)?;
-        for (member, value, _) in members(input).into_iter().skip(1) {
-            if value != NOT_SENT && value != NONE {
-                write!(f, " {member}={value}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Feed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Feed({self})")
-    }
-}
-
 pub(super) const START: &str = "start";
 const NOT_SENT: &str = "not sent";
 const NONE: &str = "none";
@@ -379,19 +359,6 @@ mod tests {
             interval_seconds: Some(60),
             ..FeedInput::new("line-2", at("2026-01-01T00:00:00Z"))
         }
-    }
-
-    #[test]
-    fn a_feed_displays_its_parts() {
-        let filters = vec![("b".into(), vec!["2".into()]), ("a".into(), vec!["1".into()])];
-        let input = FeedInput { filters, page_size: Some(9), ..input() };
-        let feed = Feed::new(input).expect("a feed");
-        assert_eq!(
-            feed.to_string(),
-            "line-2: site=S1 filters=a=1 b=2 interval=1m page_size=9 start=2026-01-01T00:00:00Z \
-             settle_lag=5m overlap=1h lateness=1d window=1d"
-        );
-        assert_eq!(format!("{feed:?}"), format!("Feed({feed})"));
     }
 
     #[test]

@@ -119,18 +119,11 @@ impl GivenUp {
     pub(super) fn mark(&self, windows: Vec<Window>, now: i64) -> Vec<Window> {
         let marked = |window: Window| {
             let range = Range::between(window.start, window.end);
-            let mut parts = Vec::new();
-            let mut reached = range.start;
-            for one in self.set_aside(now) {
-                let part = one.range().and(range);
-                if !part.is_empty() {
-                    parts.push((Range::new(reached, part.start), None));
-                    parts.push((part, Some(one.until)));
-                    reached = part.end;
-                }
-            }
-            parts.push((Range::new(reached, range.end), None));
+            let rest = Ranges::from(range).without(&self.ranges(now));
+            let mut parts: Vec<_> = rest.iter().map(|part| (part, None)).collect();
+            parts.extend(self.set_aside(now).map(|one| (one.range().and(range), Some(one.until))));
             parts.retain(|(part, _)| !part.is_empty());
+            parts.sort_unstable();
             parts.into_iter().map(move |(part, until)| {
                 let (start, end) = part.instants();
                 Window { start, end, skipped_until: until, ..window.clone() }

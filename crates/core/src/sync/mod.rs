@@ -29,6 +29,7 @@ mod schedule;
 mod settings;
 mod shares;
 mod state;
+mod store_table;
 mod stored;
 mod task;
 mod through_store;

@@ -8,15 +8,15 @@
 //! with the state of its feed. Their order does not decide which value wins.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures_util::future::select_all;
 use jiff::{SignedDuration, Timestamp};
 
-use super::pending_write::{PendingWrite, after_dead_cursor};
+use super::pending_write::{Change, after_dead_cursor};
 use super::plan::PlanStep;
 use super::run::Run;
-use super::under_way::{OpenChain, SentAt, UnderWay};
+use super::state::FeedState;
+use super::under_way::SentAt;
 use super::unfinished::UnfinishedChain;
 use crate::client::page_request::{Fetched, PageCall};
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
@@ -28,8 +28,10 @@ impl Run {
     /// chains, then for chains with an unapplied last page. An error ends the run.
     pub(super) fn send_requests(&self) -> Result<()> {
         let most = self.settings.concurrency;
-        let is_stopped = self.work().stopped.is_some();
-        let feeds = self.work().feeds_under_way();
+        let (is_stopped, feeds) = {
+            let work = self.work();
+            (work.stopped.is_some(), work.feeds_under_way())
+        };
         for feed in feeds {
             let (is_over, has_room) = {
                 let work = self.work();
@@ -46,14 +48,8 @@ impl Run {
             }
         }
         while self.work().has_room(most) {
-            let Some(step) = self.next_step()? else { break };
-            match self.open_chain(&step) {
-                Ok(true) => self.request(step.feed)?,
-                not_opened => {
-                    self.close(step.feed);
-                    not_opened?;
-                }
-            }
+            let Some(feed) = self.begin_chain()? else { break };
+            self.request(feed)?;
         }
         let feeds = self.work().feeds_under_way();
         for feed in feeds {
@@ -69,14 +65,12 @@ impl Run {
         Ok(())
     }
 
-    /// Closes a chain that has ended.
     fn request(&self, feed: usize) -> Result<()> {
         match self.send(feed, self.settings.concurrency > 1) {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
+            Ok(true) => {}
+            Ok(false) => self.close(feed),
             Err(error) => self.end_chain(feed, error)?,
         }
-        self.close(feed);
         Ok(())
     }
 
@@ -85,16 +79,10 @@ impl Run {
     fn send(&self, feed: usize, in_background: bool) -> Result<bool> {
         let call = {
             let mut work = self.work();
-            let Some(UnderWay { spending, open: Some(open), sent, .. }) =
-                work.under_way.get_mut(&feed)
-            else {
-                return Ok(false);
-            };
-            let Some(wire) = open.chain.wire()? else { return Ok(false) };
-            let clock = self.client.time().clock();
-            let requests = spending.requests.load(Ordering::Relaxed);
-            *sent = SentAt { monotonic: clock.monotonic(), wall: clock.wall(), requests };
-            PageCall::new(&self.client, spending, &open.chain, wire, self.deadline)
+            let Some(one) = work.under_way.get_mut(&feed) else { return Ok(false) };
+            let Some(wire) = one.chain.wire()? else { return Ok(false) };
+            one.note_time(self.client.time().clock());
+            PageCall::new(&self.client, &one.spending, &one.chain, wire, self.deadline)
         };
         let reply = call.reply(in_background);
         self.work().put_back([(feed, reply)]);
@@ -118,32 +106,23 @@ impl Run {
     pub(super) fn arrived(&self, feed: usize, fetched: Fetched, read_at: Timestamp) -> Result<()> {
         let accepted = {
             let mut work = self.work();
-            let Some(UnderWay { spending, open: Some(open), sent, .. }) =
-                work.under_way.get_mut(&feed)
-            else {
-                return Ok(());
-            };
+            let Some(one) = work.under_way.get_mut(&feed) else { return Ok(()) };
             // The allowance may have rejected the request.
-            let was_sent = spending.requests.load(Ordering::Relaxed) > sent.requests;
-            let accepted = open.chain.accept(fetched);
+            let was_sent = one.requests() > one.sent.requests;
+            let accepted = one.chain.accept(fetched);
             work.answered += u64::from(was_sent);
             accepted
         };
-        let (is_over, outcome) = match accepted {
-            Ok(page) => {
-                let is_last = page.is_last;
-                let kept = self.keep_page(feed, page, read_at);
-                (is_last || kept.is_err(), kept)
-            }
-            Err(error) => {
-                let ended = self.end_chain(feed, error);
-                (ended.is_ok(), ended)
-            }
+        let page = match accepted {
+            Ok(page) => page,
+            Err(error) => return self.end_chain(feed, error),
         };
-        if is_over {
+        let is_last = page.is_last;
+        let kept = self.keep_page(feed, page, read_at);
+        if is_last || kept.is_err() {
             self.close(feed);
         }
-        outcome
+        kept
     }
 
     /// Drops the request without the lock, because that may start a task.
@@ -151,113 +130,116 @@ impl Run {
         let _over = self.work().chain_over(feed);
     }
 
-    /// Plans for the same time, or for the service's time if a reply shows a different clock.
-    fn next_step(&self) -> Result<Option<PlanStep>> {
+    /// Begins the next chain and returns its feed. If its bookmark is rejected, a pending write
+    /// restarts the chain.
+    fn begin_chain(&self) -> Result<Option<usize>> {
         let mut work = self.work();
-        let (clock, mut now) = (self.client.now(), work.now);
-        if self.settings.now.is_none() {
-            let passed = self.client.time().clock().monotonic().saturating_sub(self.begun);
-            let learnt = clock.checked_sub(passed).unwrap_or(clock);
-            if learnt.duration_since(now).abs() > NOTICED_SKEW {
-                now = learnt;
+        let clock = self.client.now();
+        let now = self.planning_time(clock, work.now);
+        work.set_times(clock, now);
+        while let Some(step) = work.next(|| self.client.allowance())? {
+            let record = work.chain(&step);
+            match self.open_chain(&step, work.state(step.feed), &record)? {
+                Ok(chain) => {
+                    work.begin(step, chain, record);
+                    return Ok(Some(step.feed));
+                }
+                Err(error) => {
+                    let dead = after_dead_cursor(step.feed, record, error, clock);
+                    work.pending.push_back(dead);
+                }
             }
         }
-        work.set_times(clock, now);
-        work.next(|| self.client.allowance())
+        Ok(None)
     }
 
-    /// Opens the chain of a step, at its start or at its bookmark. Returns false if the bookmark is
-    /// rejected. A pending write then restarts the chain.
-    fn open_chain(&self, step: &PlanStep) -> Result<bool> {
-        let mut work = self.work();
-        let record = work.chain(step);
-        let state = work.state(step.feed);
-        let (start, end) = step.range.instants();
+    /// The same time as before, or the service's time if a reply shows a different clock. After days
+    /// without a reply, the known time is behind by the possible drift of the machine's clock. If
+    /// that clock was right, the newest range is not read again for it.
+    fn planning_time(&self, clock: Timestamp, now: Timestamp) -> Timestamp {
+        let time = self.client.time();
+        let passed = time.clock().monotonic().saturating_sub(self.begun);
+        let learnt = clock.checked_sub(passed).unwrap_or(clock);
+        let is_wrong = time.skew().is_some_and(|skew| skew.abs() > NOTICED_SKEW);
+        let is_other = learnt.duration_since(now).abs() > NOTICED_SKEW;
+        let follows = is_other && (is_wrong || learnt < now);
+        if follows && self.settings.now.is_none() { learnt } else { now }
+    }
+
+    /// The chain of a step, at its start or at its bookmark. The inner error is that of a rejected
+    /// bookmark.
+    fn open_chain(
+        &self,
+        step: &PlanStep,
+        state: &FeedState,
+        record: &UnfinishedChain,
+    ) -> Result<Result<Chain>> {
         let query = state.kept().query_of(step.range)?;
         if self.settings.only.is_none() {
             // A read through a store raises this warning itself.
             self.client.listed().log_missing(&query);
         }
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
-        let (settings, origin) = (Arc::new(settings), self.client.origin());
-        let chain = Chain::new(query, settings, &origin, None);
-        let chain = match &record.bookmark {
+        let chain = Chain::new(query, Arc::new(settings), &self.client.origin(), None);
+        let resumed = match &record.bookmark {
             None => Ok(chain),
             Some(text) => Bookmark::from_text(text).and_then(|bookmark| chain.resumed(&bookmark)),
         };
-        let expected = state.density.pages(step.range.seconds());
-        let chain = match chain {
-            Ok(chain) => chain.starting_at(state.next_sequence).expecting(expected, record.idle),
-            Err(error) => {
-                let now = self.client.now();
-                work.write(after_dead_cursor(step.feed, &record, error, now));
-                return Ok(false);
-            }
-        };
-        log::info!(
-            target: "siteline::sync", feed = state.feed().name();
-            "{}: {} {start} to {end}", state.feed().name(), step.why
-        );
-        let begun_here = record.bookmark.is_none();
-        if let Some(one) = work.under_way.get_mut(&step.feed) {
-            one.open = Some(OpenChain { chain, record, begun_here });
-        }
-        Ok(true)
+        Ok(resumed.map(|chain| {
+            let (name, (start, end)) = (state.feed().name(), step.range.instants());
+            log::info!(
+                target: "siteline::sync", feed = name; "{name}: {} {start} to {end}", step.why
+            );
+            let expected = state.density.pages(step.range.seconds());
+            chain.starting_at(state.next_sequence).expecting(expected, record.idle)
+        }))
     }
 
     fn keep_page(&self, feed: usize, page: Page, read_at: Timestamp) -> Result<()> {
         self.check_skew()?;
         let mut work = self.work();
-        let Some(UnderWay { open: Some(open), sent, .. }) = work.under_way.get_mut(&feed) else {
-            return Ok(());
-        };
-        let record = &mut open.record;
+        let Some(one) = work.under_way.get_mut(&feed) else { return Ok(()) };
+        let record = &mut one.record;
         if record.began.is_none() {
-            record.began = Some(self.service_second(*sent));
+            record.began = Some(self.service_second(one.sent));
             record.first = page.sequence;
         }
         record.pages += 1;
         record.points += page.rows() as u64;
-        record.idle = open.chain.idle();
+        record.idle = one.chain.idle();
         record.bookmark = page.bookmark.as_ref().map(Bookmark::to_text);
-        let (chain, begun_here) = (record.clone(), open.begun_here);
-        work.write(PendingWrite::Page { feed, page: Arc::new(page), read_at, chain, begun_here });
+        let (chain, begun_here, page) = (record.clone(), one.begun_here, Arc::new(page));
+        work.write(feed, chain, Change::Page { page, read_at, begun_here });
         Ok(())
     }
 
     /// Returns the error if the chain can repeat the request.
     fn end_chain(&self, feed: usize, error: Error) -> Result<()> {
-        let open = |one: &UnderWay| one.open.as_ref().map(|open| open.record.clone());
-        let Some(record) = self.work().under_way.get(&feed).and_then(open) else { return Ok(()) };
-        if record.pages > 0 && ends_chain(&error) {
-            let now = self.client.now();
-            self.work().write(after_dead_cursor(feed, &record, error, now));
-            return Ok(());
-        }
-        let range = record.range;
+        let mut work = self.work();
+        let Some(one) = work.under_way.get(&feed) else { return Ok(()) };
+        let record = one.record.clone();
+        let window = work.state(feed).feed().window();
         match error.kind() {
-            Kind::RequestRejected if self.may_be_too_long(feed, &record, &error) => {
-                self.work().write(PendingWrite::TooLong { feed, range });
+            _ if record.pages > 0 && ends_chain(&error) => {
+                let dead = after_dead_cursor(feed, record, error, self.client.now());
+                work.pending.push_back(dead);
+            }
+            Kind::RequestRejected if may_be_too_long(&record, window, &error) => {
+                work.write(feed, record, Change::TooLong);
             }
             Kind::AllowanceExhausted => {
                 let allowance = self.client.allowance()?;
-                self.work().refused(feed, &record, &allowance, error.context().retry_at);
+                work.refused(feed, &record, &allowance, error.context().retry_at);
             }
             // The next run resumes the chain at this page.
             Kind::RequestRejected | Kind::ProtocolError | Kind::BodyTooLarge => {
-                self.work().skip(feed, range, error);
+                work.skip(feed, record.range, error);
             }
             _ => return Err(error),
         }
+        drop(work);
+        self.close(feed);
         Ok(())
-    }
-
-    /// The service's longest range is not documented. A chain of several windows is retried with
-    /// fewer windows if its first page is rejected. With one window the error is final.
-    fn may_be_too_long(&self, feed: usize, record: &UnfinishedChain, error: &Error) -> bool {
-        let window = self.work().state(feed).feed().window();
-        let refused = matches!(error.context().status, Some(400 | 413 | 422));
-        refused && record.pages == 0 && record.range.seconds() > window
     }
 
     /// The service's time when a request was sent, as known after its reply, rounded down.
@@ -291,4 +273,11 @@ impl Run {
             _ => Ok(()),
         }
     }
+}
+
+/// The service's longest range is not documented. A chain of several windows is retried with fewer
+/// windows if its first page is rejected. With one window the error is final.
+fn may_be_too_long(chain: &UnfinishedChain, window: i64, error: &Error) -> bool {
+    let refused = matches!(error.context().status, Some(400 | 413 | 422));
+    refused && chain.pages == 0 && chain.range.seconds() > window
 }

@@ -35,10 +35,8 @@ pub struct Run {
     pub(super) begun: Duration,
     /// Held by the one call that fetches.
     fetching: tokio::sync::Mutex<()>,
-    /// Held by the one call that writes.
-    applying: Mutex<()>,
     work: Mutex<RunState>,
-    /// A forked child does not release the locks of its parent.
+    /// Held by the one call that writes. A forked child does not release the locks of its parent.
     locks: Owned<Mutex<Locks>>,
 }
 
@@ -57,7 +55,6 @@ impl Run {
             deadline,
             begun: client.time().clock().monotonic(),
             fetching: tokio::sync::Mutex::default(),
-            applying: Mutex::new(()),
             work: Mutex::new(work),
             locks: Owned::new(Mutex::new(locks)),
             client: client.clone(),
@@ -104,9 +101,8 @@ impl Run {
     /// Applies the first pending write, if there is one. If the target cannot store the values of a
     /// page, the next pending write sets the range of its chain aside.
     pub fn apply(&self) -> Result<Progress> {
-        let locks = self.locks()?;
-        let _one_at_a_time = self.applying.lock();
-        if locks.lock().is_empty() {
+        let locks = self.locks()?.lock();
+        if locks.is_empty() {
             return Err(Error::new(Kind::ClosedError, "this run is over: its feeds are unlocked"));
         }
         if let Some(write) = self.next_write() {
@@ -126,8 +122,8 @@ impl Run {
     /// The first pending write. Call [`Run::written`] after it has been stored.
     pub fn next_write(&self) -> Option<TargetWrite> {
         let work = self.work();
-        let pending = Arc::clone(work.pending.front()?);
-        let mut state = work.after(&pending);
+        let pending = work.pending.front()?;
+        let mut state = work.after(pending);
         let (skew, clock) = (self.client.time().skew(), self.client.time().clock());
         // A manual clock differs from the machine's clock, which readers of the state use.
         let ahead = || clock.wall().duration_since(Clock::system().wall());
@@ -140,15 +136,18 @@ impl Run {
 
     /// Notes that a write was stored, with these counts; `None` if they are unknown.
     pub fn written(&self, write: TargetWrite, applied: Option<Applied>) {
-        let Some((pending, state)) = write.completes.map(|completed| *completed) else {
+        let mut work = self.work();
+        let Some(state) = write.completes else {
             // The run has already counted these pages, but not their points.
             if write.delivery.is_some() {
-                self.work().add_counts(&write.feed, applied.unwrap_or_default());
+                work.add_counts(&write.feed, applied.unwrap_or_default());
             }
             return;
         };
+        let Some(pending) = work.pending.pop_front() else { return };
         let ended = pending.ended(state.feed());
-        self.work().applied(&pending, state, applied);
+        work.applied(&pending, state, applied);
+        drop(work);
         if let Some((query, pages, points, on_last)) = ended {
             self.client.densities().learn(&query, pages, points, on_last);
         }
@@ -164,7 +163,6 @@ impl Run {
     /// Ends the run and unlocks its feeds, even if other references to the run exist.
     pub fn release(&self) {
         if let Ok(locks) = self.locks() {
-            let _one_at_a_time = self.applying.lock();
             locks.lock().clear();
         }
     }

@@ -1,14 +1,14 @@
 //! The state of a run: the ranges that it has read or leaves to the next run.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::given_up::SkippedRange;
-use super::pending_write::PendingWrite;
+use super::pending_write::{Change, PendingWrite};
 use super::plan::{PlanStep, PlanTerms};
-use super::report::{EndedBy, FeedReport};
+use super::report::FeedReport;
 use super::schedule::FeedPlan;
 use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
@@ -29,20 +29,22 @@ pub(super) struct FeedRun {
     /// Ranges that this run has read, or leaves to the next run.
     pub(super) done: Ranges,
     /// Ranges of unfinished chains that this run leaves to the next run.
-    put_off: Ranges,
+    pub(super) put_off: Ranges,
     /// The only ranges that this run reads; `None` reads what is due.
     pub(super) only: Option<Only>,
     pub(super) failures: usize,
     /// With the counts of this run only.
-    counts: FeedReport,
+    pub(super) counts: FeedReport,
     found: AuditCounts,
+    /// Computed when it is needed.
+    pub(super) plan: OnceCell<FeedPlan>,
 }
 
 impl FeedRun {
     pub(super) fn new(state: FeedState, only: Option<Only>) -> Self {
         let (done, put_off) = (Ranges::none(), Ranges::none());
         let (counts, found) = (FeedReport::default(), AuditCounts::default());
-        Self { state, done, put_off, only, failures: 0, counts, found }
+        Self { state, done, put_off, only, failures: 0, counts, found, plan: OnceCell::new() }
     }
 
     /// Ranges of unfinished chains that are not planned.
@@ -68,12 +70,11 @@ pub(super) struct RunState {
     pub(super) now: Timestamp,
     /// The service's time.
     pub(super) clock: Timestamp,
-    pub(super) plans: Vec<FeedPlan>,
     pub(super) under_way: BTreeMap<usize, UnderWay>,
     /// A pause that the service requested for one chain applies to all chains.
     pub(super) pause: SharedPause,
     /// The writes that have not been applied, in order.
-    pub(super) pending: VecDeque<Arc<PendingWrite>>,
+    pub(super) pending: VecDeque<PendingWrite>,
     /// When the allowance resets, if it is used up.
     pub(super) stopped: Option<Timestamp>,
     /// The rest of the allowance is reserved, so the run fills no more ranges.
@@ -95,7 +96,7 @@ pub(super) struct RunState {
     /// Feeds whose current chain brought values that the target cannot store. It is not continued.
     pub(super) unstorable: BTreeSet<usize>,
     /// Each with its feed. [`Run::fetch`](super::run::Run) logs them.
-    warnings: Vec<(usize, String)>,
+    pub(super) warnings: Vec<(usize, String)>,
 }
 
 impl RunState {
@@ -109,7 +110,6 @@ impl RunState {
             FeedRun::new(state, only)
         };
         let mut run = Self {
-            plans: vec![FeedPlan::default(); states.len()],
             parts: states.into_iter().map(part).collect(),
             reread: settings.reread_ranges()?,
             until: settings.until.map(Timestamp::as_second),
@@ -118,7 +118,6 @@ impl RunState {
             max_pages: settings.max_pages,
             ..Self::default()
         };
-        run.replan_all();
         let warning = |(feed, SkippedRange { start, end, until, error, .. })| {
             let text = format!(
                 "{start} to {end} is skipped until {until} ({error}). Use reread= to read it earlier"
@@ -210,9 +209,10 @@ impl RunState {
 
     /// The state of the feed after a pending write.
     pub(super) fn after(&self, pending: &PendingWrite) -> FeedState {
-        let mut state = self.state(pending.feed()).clone();
-        match pending {
-            PendingWrite::Page { page, chain, .. } => {
+        let PendingWrite { feed, chain, change } = pending;
+        let mut state = self.state(*feed).clone();
+        match change {
+            Change::Page { page, .. } => {
                 state.next_sequence = page.sequence.saturating_add(1);
                 state.drop_superseded(self.now.as_second());
                 let audits_settled = state.audits_settled(chain);
@@ -230,24 +230,24 @@ impl RunState {
                     state.coverage.unsettle(chain.range, &feed);
                 }
             }
-            PendingWrite::Restart { chain, .. } => state.keep_chain(chain.clone()),
-            PendingWrite::TooLong { range, .. } => {
-                state.drop_chain(*range);
-                state.density.refuse(range.seconds());
+            Change::Restart => state.keep_chain(chain.clone()),
+            Change::TooLong => {
+                state.drop_chain(chain.range);
+                state.density.refuse(chain.range.seconds());
             }
             // The range of an audit was read before.
-            PendingWrite::Abandoned { chain, error, .. } if chain.why == Why::Audit => {
+            Change::Abandoned { error, .. } if chain.why == Why::Audit => {
                 state.drop_chain(chain.range);
                 if error.context().unstorable {
                     // Without this count, every run would pay for it again.
                     state.audits.count(self.now.as_second(), true);
                 }
             }
-            PendingWrite::Abandoned { chain, error, at, .. } => {
+            Change::Abandoned { error, at } => {
                 let is_service = error.kind() != Kind::BookmarkError;
                 state.give_up(chain, is_service.then(|| (at.as_second(), error.kind())));
             }
-            PendingWrite::Audited { settled, .. } => {
+            Change::Audited { settled } => {
                 if let Some(coverage) = settled {
                     state.coverage = coverage.clone();
                 }
@@ -256,35 +256,35 @@ impl RunState {
         state
     }
 
-    pub(super) fn write(&mut self, write: PendingWrite) {
-        self.pending.push_back(Arc::new(write));
+    pub(super) fn write(&mut self, feed: usize, chain: UnfinishedChain, change: Change) {
+        self.pending.push_back(PendingWrite { feed, chain, change });
     }
 
     pub(super) fn writes(&self, feed: usize) -> bool {
-        self.pending.iter().any(|write| write.feed() == feed)
+        self.pending.iter().any(|write| write.feed == feed)
     }
 
-    /// Notes that the target has applied the pending write with this state. Without counts from the
-    /// target, all points of a page count as new.
+    /// Notes that the target has stored this write with this state. Without counts from the target,
+    /// all points of a page count as new.
     pub(super) fn applied(
         &mut self,
-        pending: &PendingWrite,
+        write: &PendingWrite,
         state: FeedState,
         applied: Option<Applied>,
     ) {
-        self.pending.pop_front();
-        let before = std::mem::replace(&mut self.parts[pending.feed()].state, state);
-        if let PendingWrite::Abandoned { feed, chain, error, .. } = pending {
-            self.skip(*feed, chain.range, error.clone());
+        let feed = write.feed;
+        let before = std::mem::replace(&mut self.parts[feed].state, state);
+        if let Change::Abandoned { error, .. } = &write.change {
+            self.skip(feed, write.chain.range, error.clone());
         }
-        if let PendingWrite::Abandoned { feed, .. } | PendingWrite::TooLong { feed, .. } = pending {
+        if let Change::Abandoned { .. } | Change::TooLong = &write.change {
             // The earlier findings of the audit do not apply to the next one.
-            self.parts[*feed].found = AuditCounts::default();
+            self.parts[feed].found = AuditCounts::default();
         }
-        self.count(pending, &before, applied);
-        self.replan(pending.feed());
+        self.count(write, &before, applied);
+        self.replan(feed);
         // A chain that runs without others keeps the reserve that was computed at its beginning.
-        if self.under_way.keys().any(|feed| *feed != pending.feed()) {
+        if self.under_way.keys().any(|other| *other != feed) {
             self.hold_back();
         }
     }
@@ -297,9 +297,12 @@ impl RunState {
         }
     }
 
-    fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Option<Applied>) {
-        let part = &mut self.parts[pending.feed()];
-        let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
+    fn count(&mut self, write: &PendingWrite, before: &FeedState, applied: Option<Applied>) {
+        let PendingWrite { feed, chain, change: Change::Page { page, begun_here, .. } } = write
+        else {
+            return;
+        };
+        let part = &mut self.parts[*feed];
         part.counts.pages += 1;
         self.read.pages += 1;
         let rows = page.rows() as u64;
@@ -330,7 +333,7 @@ impl RunState {
                 part.counts.late = part.counts.late.saturating_add(counted.changed());
             }
             if page.is_last {
-                self.audited(pending.feed(), chain, before, *begun_here);
+                self.audited(*feed, chain, before, *begun_here);
             }
         }
     }
@@ -368,7 +371,7 @@ impl RunState {
             state.coverage
         });
         if began.is_some() || settled.is_some() {
-            self.write(PendingWrite::Audited { feed, settled });
+            self.write(feed, chain.clone(), Change::Audited { settled });
         }
     }
 
@@ -379,59 +382,8 @@ impl RunState {
 
     /// The number of pages that the run may still apply.
     pub(super) fn still_allowed(&self) -> u64 {
-        let is_page = |write: &&Arc<PendingWrite>| matches!(***write, PendingWrite::Page { .. });
+        let is_page = |write: &&PendingWrite| matches!(write.change, Change::Page { .. });
         let pending = self.pending.iter().filter(is_page).count() as u64;
         self.max_pages.map_or(u64::MAX, |most| most.saturating_sub(self.answered) + pending)
-    }
-
-    /// Why the run ended before everything was read, and when to sync again. A run that reached its
-    /// page limit can continue immediately.
-    pub(super) fn ended_by(
-        &self,
-        allowance: &AllowanceState,
-    ) -> (Option<EndedBy>, Option<Timestamp>) {
-        let clock = self.clock.as_second();
-        let is_put_off =
-            |part: &FeedRun| !part.put_off.without(&part.state.given_up.ranges(clock)).is_empty();
-        let held_back = self.no_fill || self.parts.iter().any(is_put_off);
-        let set_aside = self.parts.iter().flat_map(|part| part.state.set_aside(self.clock));
-        let set_aside = set_aside.map(|one| one.until).min();
-        let is_bounded = !self.may_ask(0) && self.could_go_on();
-        if is_bounded && allowance.left != Some(0) {
-            return (Some(EndedBy::MaxPages), None);
-        }
-        let is_spent = is_bounded || held_back;
-        match self.stopped.or(is_spent.then_some(allowance.resets_at)) {
-            Some(resets_at) => (Some(EndedBy::Allowance), Some(resets_at)),
-            None => (set_aside.map(|_| EndedBy::Skipped), set_aside),
-        }
-    }
-
-    /// The ranges that this run skips because they are set aside, each with its feed.
-    pub(super) fn left_out(&self) -> impl Iterator<Item = (usize, SkippedRange)> {
-        let set_aside = self.parts.iter().enumerate().flat_map(|(feed, part)| {
-            part.state.set_aside(self.clock).into_iter().map(move |one| (feed, one))
-        });
-        set_aside.filter(|(_, one)| !self.reread.contains(one.range()))
-    }
-
-    pub(super) fn log_warnings(&mut self) {
-        for (feed, text) in std::mem::take(&mut self.warnings) {
-            let name = self.state(feed).feed().name();
-            log::warn!(target: "siteline::sync", feed = name; "{name}: {text}");
-        }
-    }
-
-    pub(super) fn reports(&self) -> Vec<FeedReport> {
-        let report = |part: &FeedRun| FeedReport {
-            name: part.state.feed().name().to_owned(),
-            sequence: part.state.sequence(),
-            settled_through: part.state.settled_through(),
-            read_through: part.state.read_through(),
-            newest: part.state.newest(),
-            skipped: part.state.set_aside(self.clock),
-            ..part.counts.clone()
-        };
-        self.parts.iter().map(report).collect()
     }
 }

@@ -6,44 +6,35 @@
 //! was spent on the most urgent chains.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
-use super::pending_write::PendingWrite;
+use super::pending_write::{Change, PendingWrite};
 use super::plan::{PlanStep, PlanTerms, reserve_after, reserve_of, steps, steps_of};
 use super::run_state::RunState;
 use super::task::{Task, Why};
 use super::under_way::UnderWay;
+use super::unfinished::UnfinishedChain;
 use crate::client::Spending;
+use crate::data::Chain;
 use crate::error::Result;
 use crate::http::AllowanceState;
 
 /// A run stops reading a feed after this many failures. Its other ranges probably fail too.
 const MOST_FAILURES: usize = 3;
 
-/// The steps of one feed that a run may still begin, and their pages of the reserve.
+/// The rest of a feed, with its current chain, and its pages of the reserve.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FeedPlan {
-    /// The first step in order. The feed is planned again after it.
+    /// The next step. The feed is planned again after it.
     first: Option<PlanStep>,
     /// The expected pages of all steps; `None` if one of them has no estimate.
     pages: Option<u64>,
     /// The pages of the steps that do not fill; one page without an estimate.
     urgent: u64,
     reserved: u64,
-    /// The pages that the feed's current chain will add to the reserve.
+    /// The pages that the current chain will add to the reserve.
     coming: u64,
-}
-
-impl FeedPlan {
-    fn set(&mut self, steps: &[PlanStep]) {
-        self.first = steps.iter().min_by_key(|step| (step.why, step.range.start)).copied();
-        self.pages = sum(steps.iter().map(|step| step.pages));
-        let urgent = steps.iter().filter(|step| !step.fills);
-        let urgent = urgent.map(|step| Some(step.pages.unwrap_or(1)));
-        self.urgent = sum(urgent).unwrap_or(u64::MAX);
-    }
 }
 
 /// `None` if one of the pages is unknown.
@@ -56,17 +47,40 @@ impl RunState {
         PlanTerms { now: self.now.as_second(), until: self.until, reread: &self.reread, clock }
     }
 
-    /// Plans a feed again, without its current chain.
+    /// Plans a feed again when its plan is next needed.
     pub(super) fn replan(&mut self, feed: usize) {
-        let mut open = self.open_steps(feed);
-        if let Some(UnderWay { step, .. }) = self.under_way.get_mut(&feed) {
-            if let Some(rest) = open.iter().find(|rest| rest.range == step.range) {
-                step.pages = rest.pages;
-            }
-            open.retain(|rest| rest.range != step.range);
+        self.parts[feed].plan.take();
+    }
+
+    fn plan(&self, feed: usize) -> &FeedPlan {
+        self.parts[feed].plan.get_or_init(|| self.planned(feed))
+    }
+
+    fn plans(&self) -> impl Iterator<Item = &FeedPlan> {
+        (0..self.parts.len()).map(|feed| self.plan(feed))
+    }
+
+    fn planned(&self, feed: usize) -> FeedPlan {
+        let mut steps = self.open_steps(feed);
+        let current = self.under_way.get(&feed).map(|chain| chain.step);
+        let is_current = |step: &PlanStep| current.is_some_and(|one| one.range == step.range);
+        let rest = steps.iter().filter(|step| !is_current(step));
+        let first = rest.min_by_key(|step| (step.why, step.range.start)).copied();
+        if !steps.iter().any(is_current) {
+            steps.extend(current);
         }
-        self.plans[feed].set(&open);
-        self.reserve_again(feed);
+        let urgent = steps.iter().filter(|step| !step.fills);
+        let urgent = sum(urgent.map(|step| Some(step.pages.unwrap_or(1))));
+        let (state, now) = (self.state(feed), self.now.as_second());
+        let reserve = |resets_at| {
+            let reserved = reserve_of(state, &state.coverage, now, resets_at);
+            let filling = current.filter(|step| step.fills);
+            let then = filling.map(|step| reserve_after(state, step.range, now, resets_at));
+            (reserved, then.map_or(0, |then| then.saturating_sub(reserved)))
+        };
+        let (reserved, coming) = self.resets_at.map_or((0, 0), reserve);
+        let pages = sum(steps.iter().map(|step| step.pages));
+        FeedPlan { first, pages, urgent: urgent.unwrap_or(u64::MAX), reserved, coming }
     }
 
     fn open_steps(&self, feed: usize) -> Vec<PlanStep> {
@@ -107,31 +121,35 @@ impl RunState {
         }
     }
 
-    /// The next chain to begin, which is now in progress; `None` if another chain must end first. A
-    /// chain that fills must leave the pages of all urgent chains and the reserve. Retries of an
-    /// urgent chain must leave the reserve.
+    /// The next chain to begin; `None` if another chain must end first. A chain that fills must
+    /// leave the pages of all urgent chains and the reserve. Retries of an urgent chain must leave
+    /// the reserve.
     pub(super) fn next(
         &mut self,
         allowance: impl FnOnce() -> Result<AllowanceState>,
     ) -> Result<Option<PlanStep>> {
         let Some(step) = self.may_begin() else { return Ok(None) };
         self.set_reset(&allowance()?);
-        let pause = Arc::clone(&self.pause);
-        let feed = Some(self.state(step.feed).feed().name().into());
-        let spending = Spending { pause, feed, ..Spending::default() };
-        self.under_way.insert(step.feed, UnderWay::new(step, spending));
-        self.replan(step.feed);
-        self.hold_back();
         Ok(Some(step))
     }
 
+    /// Begins the chain of a step.
+    pub(super) fn begin(&mut self, step: PlanStep, chain: Chain, record: UnfinishedChain) {
+        let pause = Arc::clone(&self.pause);
+        let feed = Some(self.state(step.feed).feed().name().into());
+        let spending = Spending { pause, feed, ..Spending::default() };
+        self.under_way.insert(step.feed, UnderWay::new(step, chain, record, spending));
+        self.replan(step.feed);
+        self.hold_back();
+    }
+
     fn may_begin(&self) -> Option<PlanStep> {
-        let steps = || self.plans.iter().filter_map(|plan| plan.first);
+        let steps = || self.plans().filter_map(|plan| plan.first);
         let class = steps().map(|step| step.why).min()?;
         // These writes give the feed another chain of the same class.
-        let begins_again = self.pending.iter().any(|write| {
-            matches!(**write, PendingWrite::Restart { .. } | PendingWrite::TooLong { .. })
-        });
+        let begins_again =
+            |write: &PendingWrite| matches!(write.change, Change::Restart | Change::TooLong);
+        let begins_again = self.pending.iter().any(begins_again);
         if begins_again || self.under_way.values().any(|other| other.step.why < class) {
             return None;
         }
@@ -147,9 +165,7 @@ impl RunState {
     /// write, the feed is planned again after that write.
     pub(super) fn chain_over(&mut self, feed: usize) -> Option<UnderWay> {
         let over = self.under_way.remove(&feed);
-        if let Some(UnderWay { spending, .. }) = &over {
-            self.requests += spending.requests.load(Ordering::Relaxed);
-        }
+        self.requests += over.as_ref().map_or(0, UnderWay::requests);
         if !self.writes(feed) {
             self.replan(feed);
         }
@@ -159,32 +175,24 @@ impl RunState {
 
     /// Includes retries.
     pub(super) fn requests(&self) -> u64 {
-        let under_way = self.under_way.values();
-        let made = under_way.map(|chain| chain.spending.requests.load(Ordering::Relaxed));
-        self.requests + made.sum::<u64>()
+        self.requests + self.under_way.values().map(UnderWay::requests).sum::<u64>()
     }
 
     /// The expected pages of the rest, if all chains have an estimate; and whether the run is over.
+    /// The last page of a chain counts until it is applied.
     pub(super) fn expected_pages(&self) -> (Option<u64>, bool) {
-        let under_way = self.under_way.values().map(|chain| chain.step.pages);
-        let planned = self.plans.iter().map(|plan| plan.pages);
-        let is_last = |write: &&Arc<PendingWrite>| match ***write {
-            PendingWrite::Page { feed, .. } => !self.under_way.contains_key(&feed),
-            _ => false,
-        };
-        let last = self.pending.iter().filter(is_last).count() as u64;
-        let pages = sum(planned.chain(under_way).chain([Some(last)]));
+        let pages = sum(self.plans().map(|plan| plan.pages));
         let pages = pages.map(|pages| pages.min(self.still_allowed()));
         let is_read = self.is_planned_out() && self.under_way.is_empty();
         (pages, self.pending.is_empty() && (is_read || !self.may_ask(0)))
     }
 
     pub(super) fn is_planned_out(&self) -> bool {
-        self.plans.iter().all(|plan| plan.first.is_none())
+        self.plans().all(|plan| plan.first.is_none())
     }
 
     pub(super) fn urgent_pages(&self) -> u64 {
-        self.plans.iter().fold(0, |sum, plan| sum.saturating_add(plan.urgent))
+        self.plans().fold(0, |sum, plan| sum.saturating_add(plan.urgent))
     }
 
     /// The pages of the reserve, and the pages that the current chains add to it.
@@ -192,7 +200,7 @@ impl RunState {
         let add = |(reserved, coming): (u64, u64), plan: &FeedPlan| {
             (reserved.saturating_add(plan.reserved), coming.saturating_add(plan.coming))
         };
-        self.plans.iter().fold((0, 0), add)
+        self.plans().fold((0, 0), add)
     }
 
     /// The chains that are left to read, including those that this run may not read.
@@ -207,15 +215,10 @@ impl RunState {
     /// window that becomes due before the allowance resets. Concurrent chains cannot know these
     /// numbers when they begin.
     pub(super) fn hold_back(&self) {
-        let under_way = self.under_way.values().filter(|chain| !chain.step.fills);
-        let under_way = under_way.map(|chain| chain.step.pages.unwrap_or(1));
-        let urgent = under_way.fold(self.urgent_pages(), u64::saturating_add);
-        let (reserved, coming) = self.reserve();
+        let (urgent, (reserved, coming)) = (self.urgent_pages(), self.reserve());
         for (feed, chain) in &self.under_way {
-            let reserve = match self.resets_at {
-                Some(_) => reserved.saturating_add(coming.saturating_sub(self.plans[*feed].coming)),
-                None => 0,
-            };
+            let of_others = coming.saturating_sub(self.plan(*feed).coming);
+            let reserve = reserved.saturating_add(of_others);
             let keep = if chain.step.fills { reserve.saturating_add(urgent) } else { 0 };
             chain.spending.hold_back(keep, reserve.max(keep));
         }
@@ -226,22 +229,7 @@ impl RunState {
         let resets_at = allowance.left.map(|_| allowance.resets_at.as_second());
         if self.resets_at != resets_at {
             self.resets_at = resets_at;
-            (0..self.parts.len()).for_each(|feed| self.reserve_again(feed));
+            self.replan_all();
         }
-    }
-
-    fn reserve_again(&mut self, feed: usize) {
-        let Some(resets_at) = self.resets_at else { return };
-        let (now, is_writing) = (self.now.as_second(), self.writes(feed));
-        let (state, plan) = (&self.parts[feed].state, &mut self.plans[feed]);
-        plan.reserved = reserve_of(state, &state.coverage, now, resets_at);
-        plan.coming = match self.under_way.get(&feed) {
-            Some(UnderWay { step, .. }) if step.fills => {
-                reserve_after(state, step.range, now, resets_at).saturating_sub(plan.reserved)
-            }
-            // Its last page has arrived and is not applied yet.
-            None if is_writing => plan.coming,
-            _ => 0,
-        };
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct FeedShare {
     pub(super) is_redefined: bool,
     pub(super) settled: Ranges,
     pub(super) missing: Ranges,
+    /// The missing ranges that this scan has not read yet.
+    pub(super) left: Ranges,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +58,10 @@ impl FeedShare {
     pub(super) fn ranges(&self) -> Ranges {
         self.settled.with(&self.missing)
     }
+
+    pub(super) fn is_left(&self) -> bool {
+        !self.left.is_empty()
+    }
 }
 
 /// Together the shares cover the range. Fails if only a feed with a forgotten beginning could read
@@ -71,6 +77,7 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
             state: state.clone(),
             is_redefined: false,
             missing: Ranges::none(),
+            left: Ranges::none(),
         })
         .collect();
     shares.sort_by_key(|share| (share.name() == own, -share.settled.seconds()));
@@ -122,8 +129,8 @@ fn own_share(
             ..FeedInput::new(own, since.unwrap_or(instant(asked.range.start)))
         })?;
         let state = FeedState::new(&feed, asked.service);
-        let settled = Ranges::none();
-        return Ok(FeedShare { state, is_redefined: false, settled, missing: rest });
+        let (settled, left) = (Ranges::none(), Ranges::none());
+        return Ok(FeedShare { state, is_redefined: false, settled, missing: rest, left });
     };
     if !rest.is_empty() && !share.state.forgotten().is_empty() {
         let message = format!(

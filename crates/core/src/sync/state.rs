@@ -211,18 +211,16 @@ impl FeedState {
     #[must_use]
     pub fn windows(&self, now: Timestamp) -> Vec<Window> {
         let forgotten = |part| Window::new(part, WindowState::Forgotten, None);
-        let mut all: Vec<Window> =
-            self.forgotten().cut(self.feed.window()).map(forgotten).collect();
-        all.extend(windows(&self.kept(), &self.coverage, now));
+        let mut all = windows(&self.kept(), &self.coverage, now);
+        all.splice(..0, self.forgotten().cut(self.feed.window()).map(forgotten));
         self.given_up.mark(all, now.as_second())
     }
 
     /// They do not depend on the current time.
     #[must_use]
     pub fn settled(&self) -> Ranges {
-        let newest = self.coverage.iter().map(|read| read.read_at).max();
-        let Some(newest) = newest else { return Ranges::none() };
-        let to_horizon = self.kept().range_to(self.feed.horizon(newest));
+        let Some(newest) = self.newest_read() else { return Ranges::none() };
+        let to_horizon = self.kept().range_to(self.feed.horizon(newest.as_second()));
         self.coverage.settled(&self.feed).and(&to_horizon.into())
     }
 

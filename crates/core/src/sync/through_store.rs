@@ -16,8 +16,6 @@ use super::begin::{Locks, wait_for};
 use super::feed::Feed;
 use super::given_up::SkippedRange;
 use super::plan::{PlanTerms, steps_of};
-use super::range_coverage::Unread;
-use super::read::ReadSpec;
 use super::report::EndedBy;
 use super::run::Run;
 use super::run_state::FeedRun;
@@ -27,15 +25,16 @@ use super::stored::read_states;
 use super::task::{Task, Why};
 use crate::client::chains::ReadChains;
 use crate::client::collect::{Pace, Step, WholeRead};
+use crate::client::progress::Progress;
 use crate::client::scan::Scan;
-use crate::client::table::{Provenance, ReadFailure, StoreShare, Table};
+use crate::client::table::{Provenance, ReadFailure};
+use crate::data::MergeReport;
 use crate::data::ranges::{Range, Ranges};
-use crate::data::{MergeReport, Merged, Merger, PointColumns};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
 use crate::http::Deadline;
 use crate::lock::Mutex;
-use crate::store::{Flagged, Store, Target as _, Turn, View};
+use crate::store::{Store, Target as _, Turn};
 
 /// A page is requested while the previous one is stored.
 const CONCURRENCY: usize = 2;
@@ -44,45 +43,44 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The beginning of a chain is rounded by at most this much.
 const ROUNDED: SignedDuration = SignedDuration::from_secs(5);
 const TRIES: usize = 5;
-/// The points that are read before other futures may run.
-const ROWS: usize = 1 << 16;
 
 #[derive(Debug)]
 pub struct ThroughStore {
-    store: Arc<Store>,
-    scan: Scan,
+    pub(super) store: Arc<Store>,
+    pub(super) scan: Scan,
     range: Range,
     /// Whether unsettled parts are accepted too: for the store of an interrupted read.
     reads_once: bool,
     /// A read between two steps.
     paused: Mutex<Option<ReadUnderWay>>,
     /// The progress since the first read of the scan. An error does not cause a second read of it.
-    attempt: Mutex<ReadSoFar>,
+    pub(super) attempt: Mutex<ReadSoFar>,
 }
 
 type Parts = (Arc<dyn WholeRead>, Vec<Arc<ThroughStore>>);
 
 /// The ranges that a scan has read from the service, including earlier reads that failed.
 #[derive(Debug, Default)]
-struct ReadSoFar {
+pub(super) struct ReadSoFar {
     /// When the first read began, or the oldest chain that it resumed.
-    read_at: Option<Timestamp>,
+    pub(super) read_at: Option<Timestamp>,
     /// The ranges that were read to the end of a chain, by feed.
-    read: BTreeMap<String, Ranges>,
+    pub(super) read: BTreeMap<String, Ranges>,
     /// The number of pages and of their points.
     counts: (u64, u64),
 }
 
 #[derive(Debug)]
-struct ReadUnderWay {
+pub(super) struct ReadUnderWay {
     process: Process,
-    shares: Vec<FeedShare>,
+    pub(super) shares: Vec<FeedShare>,
     /// Reads the missing ranges; `None` if everything is settled.
     run: Option<Run>,
     /// Held until the run has unlocked the feeds.
     turns: Vec<Turn>,
-    provenance: Provenance,
-    points: u64,
+    pub(super) provenance: Provenance,
+    /// The counts of earlier attempts.
+    before: (u64, u64),
 }
 
 impl ThroughStore {
@@ -143,16 +141,15 @@ impl ThroughStore {
         let (second, clock) = (now.as_second(), Some(now.as_second()));
         let terms = PlanTerms { now: second, until: None, reread: &reread, clock };
         let (mut tasks, mut set_aside) = (Vec::new(), 0);
-        for FeedShare { state, missing, .. } in &self.shares()? {
-            let ranges = self.remaining(state.feed().name(), missing);
-            set_aside += usize::from(state.set_aside_of(&ranges, now).is_some());
-            let only = Only { ranges, resumed_since: self.resumed_since() };
-            let known = FeedRun::new(state.clone(), Some(only));
+        for FeedShare { state, left, .. } in self.shares()? {
+            set_aside += usize::from(state.set_aside_of(&left, now).is_some());
+            let only = Only { ranges: left, resumed_since: self.resumed_since() };
+            let known = FeedRun::new(state, Some(only));
             for mut step in steps_of(0, &known, &terms) {
                 let (start, end) = step.range.instants();
                 let query = self.scan.query().over(Some(start), Some(end))?;
                 step.pages = step.pages.or_else(|| self.scan.client().planned_pages(&query));
-                tasks.push(step.task(state));
+                tasks.push(step.task(&known.state));
             }
         }
         if tasks.is_empty() {
@@ -163,18 +160,7 @@ impl ThroughStore {
         Ok((tasks, set_aside))
     }
 
-    fn remaining(&self, feed: &str, missing: &Ranges) -> Ranges {
-        let attempt = self.attempt.lock();
-        attempt.read.get(feed).map_or_else(|| missing.clone(), |read| missing.without(read))
-    }
-
-    fn feeds_to_read(&self, shares: &[FeedShare]) -> Vec<(Feed, Ranges)> {
-        let ranges = |share: &FeedShare| {
-            (share.state.feed().clone(), self.remaining(share.name(), &share.missing))
-        };
-        shares.iter().map(ranges).filter(|(_, ranges)| !ranges.is_empty()).collect()
-    }
-
+    /// The shares of the feeds, and what is left to read of each.
     fn shares(&self) -> Result<Vec<FeedShare>> {
         let client = self.scan.client();
         let asked = Asked {
@@ -184,7 +170,15 @@ impl ThroughStore {
             settle_lag: if self.reads_once { Duration::ZERO } else { client.settings().settle_lag },
             reads_once: self.reads_once,
         };
-        shares(&read_states(&self.store)?, &asked)
+        let mut shares = shares(&read_states(&self.store)?, &asked)?;
+        let attempt = self.attempt.lock();
+        for share in &mut shares {
+            share.left = match attempt.read.get(share.name()) {
+                Some(read) => share.missing.without(read),
+                None => share.missing.clone(),
+            };
+        }
+        Ok(shares)
     }
 
     /// Locks the feeds with ranges to read, without the ranges that other reads have stored.
@@ -195,8 +189,7 @@ impl ThroughStore {
         let (mut names, mut turns) = (BTreeSet::new(), Vec::new());
         for _ in 0..TRIES {
             let shares = self.shares()?;
-            let feeds: Vec<Feed> =
-                self.feeds_to_read(&shares).into_iter().map(|(feed, _)| feed).collect();
+            let feeds = feeds_to_read(&shares);
             if feeds.is_empty() {
                 return Ok((shares, turns, Locks::new()));
             }
@@ -217,7 +210,7 @@ impl ThroughStore {
             let locks = wait_for(&*self.store, &feeds, clock, wait).await.map_err(with_hints)?;
             // Nobody else changes these feeds while they are locked.
             let shares = self.shares()?;
-            if self.feeds_to_read(&shares).iter().all(|(feed, _)| names.contains(feed.name())) {
+            if feeds_to_read(&shares).iter().all(|feed| names.contains(feed.name())) {
                 return Ok((shares, turns, locks));
             }
         }
@@ -243,18 +236,18 @@ impl ThroughStore {
         let (shares, turns, locks) = self.locked(deadline).await?;
         let provenance = self.scan.provenance();
         self.attempt.lock().read_at.get_or_insert(provenance.read_at);
-        let left = self.feeds_to_read(&shares);
+        let feeds = feeds_to_read(&shares);
         let mut run = None;
-        if !left.is_empty() {
+        if !feeds.is_empty() {
             self.check_set_aside(&shares)?;
-            let is_read =
-                |share: &FeedShare| left.iter().any(|(feed, _)| feed == share.state.feed());
-            for share in shares.iter().filter(|share| share.is_redefined && is_read(share)) {
+            let left = || shares.iter().filter(|share| share.is_left());
+            for share in left().filter(|share| share.is_redefined) {
                 self.store.apply(share.name(), None, &share.state.to_bytes())?;
             }
-            let feeds: Vec<Feed> = left.iter().map(|(feed, _)| feed.clone()).collect();
-            let only = left.into_iter().map(|(feed, ranges)| {
-                (feed.name().to_owned(), Only { ranges, resumed_since: self.resumed_since() })
+            let resumed_since = self.resumed_since();
+            let only = left().map(|share| {
+                let ranges = share.left.clone();
+                (share.name().to_owned(), Only { ranges, resumed_since })
             });
             let settings = SyncSettings {
                 shape: self.scan.decode_settings().shape.clone(),
@@ -267,7 +260,8 @@ impl ThroughStore {
             let begun = Run::with_locks(client, target, &feeds, settings, (locks, deadline));
             run = Some(begun.map_err(with_hints)?);
         }
-        Ok(ReadUnderWay { process: Process::current(), shares, run, turns, provenance, points: 0 })
+        let (process, before) = (Process::current(), self.attempt.lock().counts);
+        Ok(ReadUnderWay { process, shares, run, turns, provenance, before })
     }
 
     /// Chains that began at this time or later belong to this scan.
@@ -282,10 +276,8 @@ impl ThroughStore {
     /// Rejects a read of ranges that are set aside, before any request.
     fn check_set_aside(&self, shares: &[FeedShare]) -> Result<()> {
         let now = self.scan.client().now();
-        let skipped = shares.iter().find_map(|share| {
-            let left = self.remaining(share.name(), &share.missing);
-            share.state.set_aside_of(&left, now).filter(|_| !left.is_empty())
-        });
+        let mut left = shares.iter().filter(|share| share.is_left());
+        let skipped = left.find_map(|share| share.state.set_aside_of(&share.left, now));
         let Some(SkippedRange { start, end, until, error, .. }) = skipped else { return Ok(()) };
         let message = format!(
             "{start} to {end} is skipped until {until}: the service did not end its chain ({error})"
@@ -309,8 +301,7 @@ impl ThroughStore {
         if let Some(run) = reading.run.take() {
             if run.fetch().await? {
                 let progress = run.apply()?;
-                self.note_page(&reading.shares, &run, progress.points - reading.points);
-                reading.points = progress.points;
+                self.note_page(&reading, &run, &progress);
                 reading.run = Some(run);
                 *self.paused.lock() = Some(reading);
                 return Ok(Step::Page(progress));
@@ -326,11 +317,11 @@ impl ThroughStore {
         Ok(Step::Whole(Arc::new(table)))
     }
 
-    fn note_page(&self, shares: &[FeedShare], run: &Run, points: u64) {
-        let mut attempt = self.attempt.lock();
-        attempt.counts = (attempt.counts.0 + 1, attempt.counts.1 + points);
+    fn note_page(&self, reading: &ReadUnderWay, run: &Run, progress: &Progress) {
+        let ((pages, points), mut attempt) = (reading.before, self.attempt.lock());
+        attempt.counts = (pages + progress.pages, points + progress.points);
         attempt.read_at = attempt.read_at.into_iter().chain(run.oldest()).min();
-        for share in shares {
+        for share in &reading.shares {
             let read = attempt.read.entry(share.name().to_owned()).or_default();
             *read = read.with(&run.read_of(share.name()));
         }
@@ -362,78 +353,6 @@ impl ThroughStore {
             context.retry_at = report.resumes_at;
         }))
     }
-
-    /// Fails if another process has removed points.
-    async fn table(&self, reading: ReadUnderWay, mut report: MergeReport) -> Result<Table> {
-        let ReadUnderWay { shares, provenance, .. } = reading;
-        let (read, read_at) = {
-            let attempt = self.attempt.lock();
-            (attempt.read.clone(), attempt.read_at.unwrap_or(provenance.read_at))
-        };
-        let mut parts = Vec::new();
-        for share in &shares {
-            for range in share.ranges().iter() {
-                let points = self.points(share.name(), range).await?;
-                let selection = &self.scan.query().input().selection;
-                parts.push(if selection.is_empty() {
-                    points
-                } else {
-                    let named = self.scan.decode_settings().named.as_deref();
-                    let (points, filtered) =
-                        points.kept(|series| selection.keeps(series, named))?;
-                    report.quality.filtered += filtered;
-                    points
-                });
-            }
-        }
-        let points = match <[PointColumns; 1]>::try_from(parts) {
-            Ok([points]) => Arc::new(points),
-            // Several feeds with different times.
-            Err(parts) => {
-                let mut merger = Merger::new(&[]);
-                parts.iter().try_for_each(|points| merger.push_points(points))?;
-                merger.finish()?.points
-            }
-        };
-        report.points = points.rows() as u64;
-        report.series = points.series.len() as u64;
-        let path = self.store.path().to_string_lossy().into_owned();
-        let through = |share: &FeedShare| {
-            let all = share.ranges();
-            let from_service =
-                read.get(share.name()).map_or_else(Ranges::none, |read| all.and(read));
-            StoreShare {
-                store: path.clone(),
-                feed: share.name().to_owned(),
-                from_store: all.without(&from_service).instants(),
-                from_service: from_service.instants(),
-            }
-        };
-        let (pages, through) = (report.pages, shares.iter().map(through).collect());
-        let page_size = report.quality.page_size.clone();
-        let provenance = Provenance { read_at, pages, page_size, through, ..provenance };
-        Ok(Table::whole(Merged { points, report }, provenance))
-    }
-
-    async fn points(&self, feed: &str, range: Range) -> Result<PointColumns> {
-        let (start, end) = range.instants();
-        let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::LATEST)?;
-        // The whole range was read, but the part within the settle lag does not count as read.
-        let spec = ReadSpec { flagged: Flagged::Drop, unread: Unread::Keep, ..spec };
-        let (mut reader, read, _) = spec.open(&self.store)?;
-        if !read.coverage.forgotten.is_empty() {
-            let message = format!("points of {start} to {end} were removed during the read");
-            return Err(Error::new(Kind::UnreadRange, message)
-                .with_hint("Another process called store.forget(). Call collect() again."));
-        }
-        reader.find_blocks()?;
-        let no_memory = |_| Error::new(Kind::InternalError, "not enough memory for the points");
-        let mut columns = reader.allocate().map_err(no_memory)?;
-        while reader.read_into(&mut columns, ROWS)? {
-            tokio::task::yield_now().await;
-        }
-        Ok(columns.finish()?.0)
-    }
 }
 
 impl WholeRead for ThroughStore {
@@ -449,6 +368,11 @@ impl WholeRead for ThroughStore {
         let paused = self.paused.lock().take();
         drop(paused);
     }
+}
+
+fn feeds_to_read(shares: &[FeedShare]) -> Vec<Feed> {
+    let left = shares.iter().filter(|share| share.is_left());
+    left.map(|share| share.state.feed().clone()).collect()
 }
 
 fn with_hints(error: Error) -> Error {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,24 +11,18 @@ use super::plan::PlanStep;
 use super::unfinished::UnfinishedChain;
 use crate::client::Spending;
 use crate::client::page_request::PageReply;
+use crate::clock::Clock;
 use crate::data::Chain;
 
 pub(super) struct UnderWay {
-    /// The step, with its remaining pages.
     pub(super) step: PlanStep,
-    pub(super) spending: Arc<Spending>,
-    /// `None` before it is opened.
-    pub(super) open: Option<OpenChain>,
-    pub(super) sent: SentAt,
-    /// The request for the next page, until the page has arrived.
-    pub(super) request: Option<PageReply>,
-}
-
-/// A chain that is ready to request pages.
-pub(super) struct OpenChain {
     pub(super) chain: Chain,
     pub(super) record: UnfinishedChain,
     pub(super) begun_here: bool,
+    pub(super) spending: Arc<Spending>,
+    pub(super) sent: SentAt,
+    /// The request for the next page, until the page has arrived.
+    pub(super) request: Option<PageReply>,
 }
 
 /// The time before a request. The greater elapsed time of both clocks counts, because a monotonic
@@ -41,9 +36,25 @@ pub(super) struct SentAt {
 }
 
 impl UnderWay {
-    pub(super) fn new(step: PlanStep, spending: Spending) -> Self {
+    pub(super) fn new(
+        step: PlanStep,
+        chain: Chain,
+        record: UnfinishedChain,
+        spending: Spending,
+    ) -> Self {
+        let (begun_here, sent) = (record.bookmark.is_none(), SentAt::default());
         let spending = Arc::new(spending);
-        Self { step, spending, open: None, sent: SentAt::default(), request: None }
+        Self { step, chain, record, begun_here, spending, sent, request: None }
+    }
+
+    /// The requests that were sent, with retries.
+    pub(super) fn requests(&self) -> u64 {
+        self.spending.requests.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_time(&mut self, clock: &Clock) {
+        let requests = self.requests();
+        self.sent = SentAt { monotonic: clock.monotonic(), wall: clock.wall(), requests };
     }
 }
 

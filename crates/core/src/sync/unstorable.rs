@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::pending_write::{PendingWrite, set_aside_hint};
+use super::pending_write::{Change, PendingWrite, set_aside_hint};
 use super::run::Run;
 use super::run_state::RunState;
 use super::task::Why;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 impl Run {
     /// Handles an error of the target for the first pending write of a feed. If the values of a
-    /// page caused it, the first pending write becomes a [`PendingWrite::Abandoned`].
+    /// page caused it, the first pending write becomes a [`Change::Abandoned`].
     pub fn refused(&self, feed: &str, error: Error) -> Result<()> {
         self.work().refused_by_target(feed, error, self.client.now())
     }
@@ -37,7 +37,8 @@ impl RunState {
         };
         let range = chain.range;
         self.pending.retain(|write| {
-            write.feed() != feed || write.chain().is_none_or(|chain| chain.range != range)
+            let has_range = write.feed == feed && write.chain.range == range;
+            !has_range || matches!(write.change, Change::TooLong | Change::Audited { .. })
         });
         if self.under_way.get(&feed).is_some_and(|other| other.step.range == range) {
             self.unstorable.insert(feed);
@@ -48,14 +49,15 @@ impl RunState {
             let hint = context.hint.take();
             context.hint = Some(hint.map_or(aside.clone(), |hint| format!("{aside} {hint}")));
         });
-        self.pending.push_front(PendingWrite::Abandoned { feed, chain, error, at: now }.into());
+        let change = Change::Abandoned { error, at: now };
+        self.pending.push_front(PendingWrite { feed, chain, change });
         Ok(())
     }
 
     /// The chain of the error's range, or of the pending write.
     fn unstorable_chain(&self, feed: usize, error: &Error) -> Option<UnfinishedChain> {
-        let pending = self.pending.front().filter(|write| write.feed() == feed);
-        let pending = pending.and_then(|write| write.chain());
+        let pending = self.pending.front().filter(|write| write.feed == feed);
+        let pending = pending.map(|write| &write.chain);
         let named = error.context().spans.first().map(|(start, end)| Range::between(*start, *end));
         let range = named.or_else(|| pending.map(|chain| chain.range))?;
         let mut known = pending.into_iter().chain(&self.state(feed).chains);

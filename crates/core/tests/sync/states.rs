@@ -201,6 +201,17 @@ async fn plans_follow_clock_changes_above_five_seconds() {
 }
 
 #[tokio::test]
+async fn idle_days_do_not_move_a_plan() {
+    let harness = harness();
+    harness.sync().await.expect("a sync");
+    harness.advance(8 * DAY);
+    let planned = harness.plan();
+    assert!(planned.now < harness.now(), "behind by the possible drift");
+    let report = harness.sync().await.expect("a sync");
+    assert_eq!(report.now, planned.now, "the newest range is read once");
+}
+
+#[tokio::test]
 async fn a_complete_run_stores_every_feed() {
     // There is nothing to read yet.
     let input = FeedInput { since: at("2026-11-01T18:00:00Z"), ..input() };

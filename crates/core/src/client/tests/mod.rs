@@ -2,7 +2,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
-mod background_call;
 mod chains;
 #[cfg(unix)]
 mod growth;

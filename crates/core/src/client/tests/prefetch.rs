@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::reads::{next, page, points, scan};
 use super::*;
 use crate::client::collect::{CollectOnce, Step};
-use crate::client::page_request::Prefetch;
+use crate::client::page_request::{PageRequest, Prefetch};
 use crate::client::page_stream::PageStream;
 use crate::http::test_server::page_body;
 
@@ -67,6 +67,11 @@ async fn counted(script: Vec<Act>) -> (Bench, Arc<AtomicUsize>) {
     };
     let set = |settings: &mut ClientSettings| settings.spawner = Arc::new(spawner);
     (Bench::with(vec![], script, set).await, count)
+}
+
+/// Whether the body of the prefetched page has arrived.
+fn has_arrived(stream: &PageStream) -> bool {
+    stream.position.lock().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
 }
 
 async fn step(collect: &CollectOnce) -> Step {
@@ -288,7 +293,7 @@ async fn the_last_caller_ends_the_retry_of_a_prefetch() {
         Bench::new(vec![large(&page_body(0, Some("a"))), cut, Act::hang(), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
-    until(|| stream.has_arrived()).await;
+    until(|| has_arrived(&stream)).await;
     let mut waiting = Box::pin(next(&stream));
     while bench.sent() < 3 {
         assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -304,7 +309,7 @@ async fn a_prefetched_body_is_kept_for_its_caller() {
     let bench = Bench::new(vec![large(&page_body(0, Some("a"))), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
-    until(|| stream.has_arrived()).await;
+    until(|| has_arrived(&stream)).await;
     assert!(
         !stream.has_finished_prefetch() && stream.receive_finished().is_none(),
         "it is not decoded"

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::super::pending_write::PendingWrite;
+use super::super::pending_write::{Change, PendingWrite};
 use super::super::report::EndedBy;
 use super::super::run::Run;
 use super::super::run_state::RunState;
@@ -33,7 +33,8 @@ fn begun(why: Why) -> UnfinishedChain {
 
 fn pending(chain: UnfinishedChain, is_last: bool, begun_here: bool) -> PendingWrite {
     let page = page(chain.pages, is_last, 0..3);
-    PendingWrite::Page { feed: 0, page, read_at: instant(SINCE), chain, begun_here }
+    let change = Change::Page { page, read_at: instant(SINCE), begun_here };
+    PendingWrite { feed: 0, chain, change }
 }
 
 fn some_left() -> AllowanceState {
@@ -60,8 +61,8 @@ fn p13_an_abandoned_audit_sets_nothing_aside() {
         let run = run_of_state(state, SINCE + 9 * DAY);
         let error = Error::new(Kind::CursorRejected, "refused");
         let now = instant(SINCE + 9 * DAY);
-        let after =
-            run.after(&PendingWrite::Abandoned { feed: 0, chain: begun(why), error, at: now });
+        let change = Change::Abandoned { error, at: now };
+        let after = run.after(&PendingWrite { feed: 0, chain: begun(why), change });
         assert_eq!(after.set_aside(now).len(), usize::from(is_set_aside), "{why}");
         assert_eq!(!after.begun().is_empty(), is_set_aside, "{why}: its range was read before");
         assert_eq!(after.unfinished_chains(), 0);
@@ -76,7 +77,7 @@ fn the_last_page_reports_the_chain_length() {
     let query = feed.query(start, end).expect("a query");
     assert_eq!(pending(chain.clone(), true, true).ended(&feed), Some((query, 3, 9, 3)));
     assert_eq!(pending(chain.clone(), false, true).ended(&feed), None);
-    assert_eq!(PendingWrite::Restart { feed: 0, chain }.ended(&feed), None);
+    assert_eq!(PendingWrite { feed: 0, chain, change: Change::Restart }.ended(&feed), None);
 }
 
 /// A run of a feed with two settled days, and an audit of the first day.
@@ -122,7 +123,7 @@ fn s21_late_points_are_counted_and_warned_once() {
     assert_eq!((audit.warnings(), audit.run.pending.is_empty()), (vec![], true), "it continues");
     audit.page([1, 2, 1], true, true);
     let next = audit.run.pending.pop_front().expect("a write");
-    assert!(matches!(*next, PendingWrite::Audited { feed: 0, settled: None }));
+    assert!(matches!(next.change, Change::Audited { settled: None }));
     let warnings = audit.warnings();
     let [text] = &warnings[..] else { panic!("{warnings:?}") };
     let part = "feed: 7 points from 2024-10-04T00:00:00Z to 2024-10-05T00:00:00Z arrived or \
@@ -157,16 +158,14 @@ fn s21_an_unchanged_audit_settles_its_range_again() {
 
 #[test]
 fn s21_findings_do_not_carry_over() {
-    let (feed, at, range) = (0, instant(SINCE + 9 * DAY), day(0));
     let error = Error::new(Kind::CursorRejected, "refused");
-    let abandoned = PendingWrite::Abandoned { feed, chain: begun(Why::Audit), error, at };
+    let abandoned = Change::Abandoned { error, at: instant(SINCE + 9 * DAY) };
     let next = UnfinishedChain { pages: 1, range: day(1), ..begun(Why::Audit) };
-    for end in [Some(PendingWrite::TooLong { feed, range }), Some(abandoned), None] {
+    for end in [Some(Change::TooLong), Some(abandoned), None] {
         let mut audit = Audit::new();
         audit.page([0, 2, 0], end.is_none(), true);
         if let Some(end) = end {
-            audit.run.write(end);
-            let end = Arc::clone(audit.run.pending.front().expect("it was added"));
+            let end = PendingWrite { feed: 0, chain: begun(Why::Audit), change: end };
             let state = audit.run.after(&end);
             audit.run.applied(&end, state, Some(Applied::default()));
         }
@@ -176,7 +175,7 @@ fn s21_findings_do_not_carry_over() {
         audit.run.applied(&pending, state, Some(Applied::default()));
         assert_eq!(audit.warnings(), Vec::<String>::new());
         let last = audit.run.pending.back().expect("its range is settled again");
-        assert!(matches!(**last, PendingWrite::Audited { settled: Some(_), .. }));
+        assert!(matches!(last.change, Change::Audited { settled: Some(_) }));
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use super::super::pending_write::PendingWrite;
+use super::super::pending_write::Change;
 use super::super::run_state::RunState;
 use super::super::settings::SyncSettings;
 use super::*;
+use crate::data::{Chain, DecodeSettings, Shape};
 use crate::error::{Error, Kind};
 use crate::store::Applied;
 
@@ -23,8 +24,14 @@ fn run(states: Vec<FeedState>) -> RunState {
     RunState::new(states, &SyncSettings::default(), instant(NOW)).expect("a run")
 }
 
+/// Begins the next chain.
 fn next(run: &mut RunState, left: Option<u64>) -> Option<PlanStep> {
-    run.next(|| Ok(allowance(left, SINCE + DAY))).expect("an allowance")
+    let step = run.next(|| Ok(allowance(left, SINCE + DAY))).expect("an allowance")?;
+    let query = run.state(step.feed).feed().query_of(step.range).expect("a query");
+    let settings = DecodeSettings::for_query(&query, Shape::default(), Vec::new());
+    let chain = Chain::new(query, Arc::new(settings.expect("settings")), "origin", None);
+    run.begin(step, chain, run.chain(&step));
+    Some(step)
 }
 
 /// Begins chains until none may begin. Returns their classes and feeds.
@@ -43,12 +50,12 @@ fn arrives(run: &mut RunState, feed: usize) {
     let page = page(run.state(feed).next_sequence, true, 0..0);
     let read_at = instant(NOW);
     let chain = UnfinishedChain { began: Some(NOW), pages: 1, ..run.chain(&step) };
-    run.write(PendingWrite::Page { feed, page, read_at, chain, begun_here: true });
+    run.write(feed, chain, Change::Page { page, read_at, begun_here: true });
     run.chain_over(feed);
 }
 
 fn applied(run: &mut RunState) {
-    let write = run.pending.front().cloned().expect("a write");
+    let write = run.pending.pop_front().expect("a write");
     let state = run.after(&write);
     run.applied(&write, state, Some(Applied::default()));
 }
