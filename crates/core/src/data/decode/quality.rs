@@ -12,7 +12,8 @@ pub(super) struct DataQuality {
     start: i64,
     /// The last microsecond of the range.
     last: i64,
-    grid: Option<BucketGrid>,
+    /// The width of the buckets and, besides the epoch, the start of one.
+    grid: Option<(i64, i64)>,
 }
 
 impl DataQuality {
@@ -22,15 +23,17 @@ impl DataQuality {
         Self {
             start: start.unwrap_or(i64::MIN),
             last: end.map_or(i64::MAX, |end| end - 1),
-            grid: settings.interval_seconds.map(|seconds| BucketGrid::new(seconds, start)),
+            grid: settings
+                .interval_seconds
+                .map(|seconds| (i64::from(seconds) * 1_000_000, start.unwrap_or(0))),
         }
     }
 
     pub(super) fn count(&self, rows: &RowSlice<'_>, report: &mut PageReport) {
         let (start, last) = (self.start, self.last);
         report.outside_range += count_if(rows.timestamps, |time| *time < start || *time > last);
-        if let Some(grid) = &self.grid {
-            report.off_grid += grid.count_off(rows.timestamps);
+        if let Some(grid) = self.grid {
+            report.off_grid += count_off(rows.timestamps, grid);
         }
         let [value, minimum, maximum] = rows.numbers;
         // Nulls contain NaN, and comparisons with NaN are false, so nulls are not counted.
@@ -46,37 +49,26 @@ fn count_if<T>(column: &[T], is_counted: impl Fn(&T) -> bool) -> u64 {
     column.iter().map(|item| u64::from(is_counted(item))).sum()
 }
 
-/// The grid of the buckets. Its origin is not documented. A point is on the grid if its distance
-/// from the epoch or the query's start is a multiple of the width.
-struct BucketGrid {
-    width: i64,
-    start: i64,
-}
-
-impl BucketGrid {
-    fn new(seconds: u32, start: Option<i64>) -> Self {
-        Self { width: i64::from(seconds) * 1_000_000, start: start.unwrap_or(0) }
-    }
-
-    fn count_off(&self, timestamps: &[i64]) -> u64 {
-        let mut off = 0;
-        let mut last_on = 0;
-        for timestamp in timestamps {
-            // A point at one width from a point on the grid is also on it. This usually avoids the
-            // division.
-            let distance = timestamp.wrapping_sub(last_on);
-            let is_on = distance == self.width
-                || distance == -self.width
-                || distance == 0
-                || timestamp % self.width == 0
-                || (timestamp - self.start) % self.width == 0;
-            if is_on {
-                last_on = *timestamp;
-            }
-            off += u64::from(!is_on);
+/// The grid's origin is not documented. A point is on the grid if its distance from the epoch or
+/// the query's start is a multiple of the width.
+fn count_off(timestamps: &[i64], (width, start): (i64, i64)) -> u64 {
+    let mut off = 0;
+    let mut last_on = 0;
+    for timestamp in timestamps {
+        // A point at one width from a point on the grid is also on it. This usually avoids the
+        // division.
+        let distance = timestamp.wrapping_sub(last_on);
+        let is_on = distance == width
+            || distance == -width
+            || distance == 0
+            || timestamp % width == 0
+            || (timestamp - start) % width == 0;
+        if is_on {
+            last_on = *timestamp;
         }
-        off
+        off += u64::from(!is_on);
     }
+    off
 }
 
 /// The timestamps of one series on a page, to find repeated ones.
