@@ -106,14 +106,6 @@ impl<T: ArrowNativeType> Clone for NumberColumn<T> {
     }
 }
 
-pub(super) struct RowSlice<'c> {
-    pub(super) timestamps: &'c [i64],
-    /// Value, minimum, maximum. NaN if null.
-    pub(super) numbers: [&'c [f64]; 3],
-    /// 0 if null.
-    pub(super) sample_counts: &'c [i64],
-}
-
 pub(super) struct ColumnsBuilder<'a> {
     timestamps: Vec<i64>,
     numbers: [NumberColumn<f64>; 3],
@@ -150,18 +142,6 @@ impl<'a> ColumnsBuilder<'a> {
 
     pub(super) fn rows(&self) -> usize {
         self.timestamps.len()
-    }
-
-    pub(super) fn timestamps(&self) -> &[i64] {
-        &self.timestamps
-    }
-
-    pub(super) fn all_rows(&self) -> RowSlice<'_> {
-        RowSlice {
-            timestamps: &self.timestamps,
-            numbers: self.numbers.each_ref().map(|column| column.values.as_slice()),
-            sample_counts: &self.sample_counts.values,
-        }
     }
 
     #[inline]

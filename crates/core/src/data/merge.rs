@@ -45,7 +45,6 @@ pub struct Merged {
 pub(crate) struct Merger {
     extra_columns: Vec<String>,
     columns: PagedColumns,
-    pages: Vec<u64>,
     sequences: HashSet<u64>,
     series: SeriesList,
     /// The runs in order of arrival.
@@ -67,7 +66,8 @@ pub(super) struct SeriesList {
 #[derive(Debug, Clone)]
 struct SeriesRun {
     series: u32,
-    page: u32,
+    /// The sequence number of the page.
+    sequence: u64,
     rows: Range<u32>,
     ascending: bool,
 }
@@ -156,8 +156,6 @@ impl Merger {
 
     fn add(&mut self, sequence: u64, points: &PointColumns) -> Result<()> {
         let first = self.columns.push(points)?;
-        // Cannot overflow, because this many pages do not fit into memory.
-        let page = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
         // Looks up each series once for the page, not once for each envelope.
         let mut indices = vec![None; points.series.len()];
         self.runs.reserve(points.envelopes.len());
@@ -167,7 +165,7 @@ impl Merger {
                 *indices[*series].get_or_insert_with(|| self.series.index(&points.series[*series]));
             let times = &points.timestamps.values()[rows.clone()];
             let ascending = times.is_sorted_by(|earlier, later| earlier < later);
-            let run = SeriesRun { series, page, rows: numbered(first, rows), ascending };
+            let run = SeriesRun { series, sequence, rows: numbered(first, rows), ascending };
             match self.runs.last_mut() {
                 Some(last) if last.is_continued_by(&run, &self.columns) => {
                     last.rows.end = run.rows.end;
@@ -175,7 +173,6 @@ impl Merger {
                 _ => self.runs.push(run),
             }
         }
-        self.pages.push(sequence);
         Ok(())
     }
 
@@ -220,7 +217,7 @@ impl Merger {
             if apart && runs.iter().all(|run| run.ascending) {
                 plan.extend(runs.iter().map(|run| run.rows.clone()));
             } else {
-                resolve(runs, (columns, &self.pages), &mut plan, &mut self.report);
+                resolve(runs, columns, &mut plan, &mut self.report);
             }
             let length: usize = plan[before..].iter().map(ExactSizeIterator::len).sum();
             if length > 0 {
@@ -276,7 +273,7 @@ impl SeriesRun {
     /// Whether the rows of `other` follow on the same page and later in time.
     fn is_continued_by(&self, other: &Self, columns: &PagedColumns) -> bool {
         self.series == other.series
-            && self.page == other.page
+            && self.sequence == other.sequence
             && self.rows.end == other.rows.start
             && self.ascending
             && other.ascending
@@ -287,16 +284,15 @@ impl SeriesRun {
 /// Sorts the rows of overlapping runs and keeps the latest version of each timestamp.
 fn resolve(
     runs: &[SeriesRun],
-    (columns, sequences): (&PagedColumns, &[u64]),
+    columns: &PagedColumns,
     plan: &mut Vec<Range<u32>>,
     report: &mut MergeReport,
 ) {
     let mut rows: Vec<(i64, u64, u32)> = runs
         .iter()
         .flat_map(|run| {
-            let sequence = sequences[run.page as usize];
-            let row = move |row: u32| (columns.timestamps[row as usize], sequence, row);
-            run.rows.clone().map(row)
+            let sequence = run.sequence;
+            run.rows.clone().map(move |row| (columns.timestamps[row as usize], sequence, row))
         })
         .collect();
     // Most runs are ascending. The stable sort detects and merges them, the unstable one does not.
