@@ -355,20 +355,19 @@ impl Chain {
     /// long.
     fn explain(&self, error: Error) -> Error {
         let PagingState::Next(cursor) = &self.state else { return error };
-        let length = cursor.len();
-        match (error.kind(), error.context().status) {
+        let (length, context) = (cursor.len(), error.context());
+        let is_too_long = match context.status {
+            Some(414 | 431) => context.hint.is_none(),
+            None => context.unsent && length >= LONG_CURSOR,
+            _ => false,
+        };
+        match (error.kind(), context.status) {
             (Kind::RequestRejected, Some(400 | 404 | 410)) => error
                 .into_kind(Kind::CursorRejected)
                 .with_hint("The service probably no longer accepts the cursor."),
-            (Kind::RequestRejected, Some(414 | 431)) if error.context().hint.is_none() => error
-                .with_hint(format!(
-                    "The service sent a cursor of {length} bytes, which it does not accept itself."
-                )),
-            (Kind::RequestRejected, None) if error.context().unsent && length >= LONG_CURSOR => {
-                error.with_hint(format!(
-                    "The service sent a cursor of {length} bytes, which is too long for a URL."
-                ))
-            }
+            (Kind::RequestRejected, _) if is_too_long => error.with_hint(format!(
+                "The service sent a cursor of {length} bytes, which is too long for a URL."
+            )),
             _ => error,
         }
     }

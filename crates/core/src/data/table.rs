@@ -60,13 +60,6 @@ impl TableBuilder {
         }
     }
 
-    /// The next call of [`TableBuilder::series`] sets its series.
-    #[inline]
-    pub(super) fn push_row(&mut self, table: &PointColumns, row: usize) {
-        let (numbers, count) = table.values(row);
-        self.push(table.timestamps.value(row), numbers, count);
-    }
-
     pub fn finish(self) -> Result<PointColumns> {
         if self.rows_with_series() != self.rows() {
             return Err(Error::new(Kind::InternalError, "A point has no series."));

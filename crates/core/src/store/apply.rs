@@ -85,16 +85,16 @@ fn deliver(
         seen_log::verify(connection, feed)?;
         known.index.seen = true;
     }
-    let later =
-        if late { LaterPages::load(connection, feed, &log, &runs)? } else { LaterPages::default() };
+    let later = late.then(|| LaterPages::load(connection, feed, &log, &runs)).transpose()?;
     let brought =
         if log.is_last { seen_log::since_chain(connection, feed.id, &log, &runs)? } else { None };
-    let finished = if log.is_last { log.sequence } else { later.finished(log.chain) };
+    let finished = later.as_ref().map_or(0, |later| later.finished(log.chain));
+    let finished = if log.is_last { log.sequence } else { finished };
     let incoming = in_blocks(&points, feed.span);
     let change = FeedChange::new(connection, known, feed)?;
     let page_merge = PageMerge::new(change, log, limits);
     let MergeCounts { tally, arrivals } =
-        page_merge.run(incoming, late.then_some(&later), brought.as_ref())?;
+        page_merge.run(incoming, later.as_ref(), brought.as_ref())?;
     log.tally = tally;
     log.save(connection, feed, arrivals)?;
     seen_log::save(connection, feed, &log, finished, runs)?;

@@ -71,15 +71,16 @@ impl Store {
             connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
             copy(connection, &part, watch)
         });
-        if copied.is_err() {
-            remove_copy(&part);
-        }
-        copied.and_then(|()| {
+        let put = copied.and_then(|()| {
             files::put(&part, &to, false).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => exists(),
                 _ => system(&to, "the copy cannot be renamed", &error),
             })
-        })
+        });
+        if put.is_err() {
+            remove_copy(&part);
+        }
+        put
     }
 
     /// Reads everything and verifies the checksums.

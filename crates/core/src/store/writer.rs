@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::connection::StoreConnection;
 use super::failure::{StoreFailure, StoreResult};
@@ -64,8 +64,8 @@ impl Writer {
     ) -> StoreResult<T> {
         let (feeds, mut known) = (self.feeds.take(), self.known.remove(feed));
         self.points -= known.as_ref().map_or(0, KnownFeed::points);
-        let connection = self.link.connection_mut()?;
-        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let connection = self.link.connection()?;
+        let changes = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
         let mut feeds = Feeds::load_changed(&changes, feeds)?;
         let outcome = write(&changes, &mut feeds, &mut known)?;
         changes.commit()?;

@@ -21,13 +21,13 @@ impl Replacing {
     pub(in crate::store) fn begin(store: &Path, timeout: Duration) -> StoreResult<Self> {
         let hold = StoreHold::new(store)?;
         let memory = beside(store, MEMORY);
-        let is_used =
+        let has_users =
             || File::open(&memory).map_or(Ok(false), |file| is_used(&file, &MEMORY_USERS));
         let alone = || {
             Ok(is_named(&hold.file, store)?
                 && set(&hold.file, ByteLock::Alone, &TURN)?
                 && set(&hold.file, ByteLock::Alone, &USERS)?
-                && !is_used()?)
+                && !has_users()?)
         };
         let waited = hold.wait(timeout, alone);
         waited.map_err(|failure| failure.busy_as(|| open_elsewhere(store)))?;
