@@ -94,9 +94,9 @@ impl StoreHandle {
         };
         let flagged = Flagged::parse(&asked.withdrawn).or_raise()?;
         let unread = Unread::parse(&asked.unread).or_raise()?;
-        let ([site, line, machine, device, tag], series) = asked.picked;
+        let (ids, series) = asked.picked;
         let asked = asked_range(asked.bounds.each_ref().map(Option::as_ref), zone)?;
-        let series = SeriesFilter { site, line, machine, device, tag, series };
+        let series = SeriesFilter { ids, series };
         let range = self.work(py, |store| fixed_range(store, &feed, asked, view))?;
         let spec = ReadSpec::new(feed, range, view).or_raise()?;
         let spec = ReadSpec { settled_only, flagged, unread, series, ..spec };

@@ -311,8 +311,7 @@ impl ReadChains {
         let bookmark = (is_begun && ended < begun).then(|| Bookmark {
             owner: self.scan.owner,
             marks,
-            whole_count: whole.len(),
-            whole: Arc::new(Mutex::new(whole)),
+            whole: whole.into(),
         });
         let tables: Vec<_> = parts.into_iter().filter_map(|part| part.table).collect();
         if tables.is_empty() && !self.scan.has_partial() {

@@ -319,7 +319,7 @@ impl Kept {
             return Ok(None);
         }
         let provenance = Provenance { pages: self.merger.report.pages, ..self.provenance };
-        let table = Table::whole(self.merger.first(count)?, provenance);
+        let table = Table::whole(Arc::unwrap_or_clone(self.merger).first(count)?, provenance);
         Ok(Some(Arc::new(Table { is_partial: true, ..table })))
     }
 

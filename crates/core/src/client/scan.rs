@@ -14,8 +14,8 @@ use super::spending::Together;
 use super::split::Cut;
 use super::table::{Provenance, Table};
 use crate::data::{
-    AskedRange, Bookmark, Chain, DecodeSettings, Fixed, Ids, Levels, Link, Log, MOST_CHAINS,
-    Merger, NamedSeries, Owner, Query, QueryInput, SentSize, WholeChain, chains_fingerprint,
+    AskedRange, Bookmark, Chain, DecodeSettings, Fixed, Ids, Levels, Link, MOST_CHAINS, Merger,
+    NamedSeries, Owner, Query, QueryInput, SentSize, WholeChain, chains_fingerprint,
     form_fingerprint, origin_fingerprint,
 };
 use crate::error::{Error, Kind, Result};
@@ -113,11 +113,9 @@ impl Scan {
     pub(super) fn chain_scans(&self, pages_left: Option<&Arc<AtomicU64>>) -> Vec<Self> {
         let scan = |link: Link| {
             let owner = Owner { query: link.query.fingerprint(), ..self.owner };
-            let begin = link.mark.map(|mark| Bookmark {
-                owner,
-                marks: vec![mark],
-                whole: Log::default(),
-                whole_count: 0,
+            let begin = link.mark.map(|mark| {
+                let whole = Vec::new().into();
+                Bookmark { owner, marks: vec![mark], whole }
             });
             let (chains, query) = ([link.query.clone()].into(), link.query);
             let scan = Self { begin, pages_left: pages_left.cloned(), ..self.clone() };
@@ -240,7 +238,7 @@ impl Scan {
     pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
         let scan = self.fixed_as(&bookmark)?;
         bookmark.check(scan.owner.origin, scan.owner.query)?;
-        if bookmark.whole_count >= scan.chains.len() {
+        if bookmark.whole.count() >= scan.chains.len() {
             return Err(Error::new(
                 Kind::BookmarkError,
                 "This bookmark is at the end of its read.",

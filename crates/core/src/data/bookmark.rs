@@ -32,11 +32,36 @@ const SEEN_KEPT: usize = 1_024;
 /// Far above any chain. It keeps a forged bookmark from overflowing a count.
 const MOST_PAGES: u64 = 1 << 48;
 
-/// An append-only list in order of arrival. It is shared, so the bookmark of a page holds a
-/// pointer, not a copy.
-pub(crate) type Log<T> = Arc<Mutex<Vec<T>>>;
+/// The beginning of an append-only list in order of arrival. The list is shared, so the bookmark of
+/// a page holds a pointer, not a copy.
+#[derive(Debug, Clone)]
+pub(crate) struct Log<T> {
+    list: Arc<Mutex<Vec<T>>>,
+    count: usize,
+}
 
-pub(super) type CursorLog = Log<CursorHash>;
+impl<T: Clone> Log<T> {
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Called only on the longest one.
+    pub(super) fn push(&mut self, item: T) {
+        self.list.lock().push(item);
+        self.count += 1;
+    }
+
+    /// The last items, at most this many.
+    pub(crate) fn last(&self, most: usize) -> Vec<T> {
+        self.list.lock()[self.count.saturating_sub(most)..self.count].to_vec()
+    }
+}
+
+impl<T> From<Vec<T>> for Log<T> {
+    fn from(list: Vec<T>) -> Self {
+        Self { count: list.len(), list: Arc::new(Mutex::new(list)) }
+    }
+}
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct WholeChain {
@@ -53,9 +78,7 @@ pub(crate) struct Mark {
     pub(crate) pages: u64,
     pub(crate) page_size: Option<u32>,
     pub(super) cursor: Cursor,
-    pub(super) seen: CursorLog,
-    /// The length of `seen` at the time of the bookmark.
-    pub(super) seen_count: usize,
+    pub(super) seen: Log<CursorHash>,
 }
 
 /// The bounds that a resumed scan with the same form copies.
@@ -103,16 +126,12 @@ pub struct Bookmark {
     pub(crate) owner: Owner,
     pub(crate) marks: Vec<Mark>,
     pub(crate) whole: Log<WholeChain>,
-    /// The length of `whole` at the time of the bookmark.
-    pub(crate) whole_count: usize,
 }
 
 impl Mark {
     /// Oldest first.
     pub(super) fn seen_hashes(&self) -> Vec<CursorHash> {
-        let seen = self.seen.lock();
-        let count = self.seen_count.min(seen.len());
-        seen[count.saturating_sub(SEEN_KEPT)..count].to_vec()
+        self.seen.last(SEEN_KEPT)
     }
 
     fn sealed(&self) -> SealedMark {
@@ -129,10 +148,8 @@ impl Mark {
     fn unsealed(sealed: SealedMark) -> Option<Self> {
         let SealedMark { query, sequence, pages, page_size, cursor, seen } = sealed;
         let hashes = URL_SAFE_NO_PAD.decode(seen).ok()?;
-        let seen = hashes.as_chunks::<16>().0.to_vec();
-        let (cursor, seen_count) = (Cursor::new(&cursor), seen.len());
-        let seen = Arc::new(Mutex::new(seen));
-        Some(Self { query, sequence, pages, page_size, cursor, seen, seen_count })
+        let (cursor, seen) = (Cursor::new(&cursor), hashes.as_chunks::<16>().0.to_vec().into());
+        Some(Self { query, sequence, pages, page_size, cursor, seen })
     }
 }
 
@@ -143,8 +160,7 @@ impl Bookmark {
     }
 
     pub(crate) fn whole(&self) -> Vec<WholeChain> {
-        let whole = self.whole.lock();
-        whole[..self.whole_count.min(whole.len())].to_vec()
+        self.whole.last(usize::MAX)
     }
 
     pub(crate) fn mark(&self, query: &Query) -> Option<&Mark> {
@@ -195,9 +211,7 @@ impl Bookmark {
         // For this many chains and pages the sum fits into 64 bits.
         let is_plausible =
             numbers.all(|number| number <= MOST_PAGES) && marks.len() + whole.len() < 1 << 15;
-        let whole_count = whole.len();
-        let whole = Arc::new(Mutex::new(whole));
-        is_plausible.then_some(Self { owner, marks, whole, whole_count })
+        is_plausible.then(|| Self { owner, marks, whole: whole.into() })
     }
 
     pub(crate) fn to_text(&self) -> String {
@@ -267,15 +281,14 @@ mod tests {
             pages: 7,
             page_size: Some(9),
             cursor: Cursor::new("sécret/+="),
-            seen: Arc::new(Mutex::new(hashes)),
-            seen_count: seen,
+            seen: Vec::into(hashes),
         }
     }
 
     fn bookmark(seen: usize) -> Bookmark {
         let origin = origin_fingerprint("https://a.example subject");
         let owner = Owner { origin, query: query("S1").fingerprint(), fixed: None };
-        Bookmark { owner, marks: vec![mark("S1", seen)], whole: Log::default(), whole_count: 0 }
+        Bookmark { owner, marks: vec![mark("S1", seen)], whole: Vec::new().into() }
     }
 
     /// A bookmark of a scan with one complete chain and two others.
@@ -284,13 +297,12 @@ mod tests {
         let start = "2026-11-01T00:00:00Z".parse().ok();
         let fixed = Some(Fixed { form: [7; 32], start, end: None });
         let one = bookmark(3);
-        Bookmark {
-            owner: Owner { fixed, ..one.owner },
-            marks: vec![mark("S1", 3), mark("S2", 0)],
-            // The second one was added later.
-            whole: Arc::new(Mutex::new(vec![whole, whole])),
-            whole_count: 1,
-        }
+        let owner = Owner { fixed, ..one.owner };
+        let marks = vec![mark("S1", 3), mark("S2", 0)];
+        let mut longer = Log::from(vec![whole]);
+        let made = Bookmark { owner, marks, whole: longer.clone() };
+        longer.push(whole);
+        made
     }
 
     #[test]

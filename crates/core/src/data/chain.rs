@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::bookmark::{Bookmark, CursorLog, Log, Mark, Owner, WholeChain};
+use super::bookmark::{Bookmark, Log, Mark, Owner, WholeChain};
 use super::cursor::{Cursor, CursorHash};
 use super::decode::edge::cursor_at_an_edge;
 use super::decode::{DecodeSettings, Decoded, EarlierPages, decode, decode_after};
@@ -37,7 +37,6 @@ pub struct Chain {
     owner: Owner,
     /// The chains that follow are in `next`.
     whole: Log<WholeChain>,
-    whole_count: usize,
     next: VecDeque<Link>,
     max_pages: Option<u64>,
     keep_raw: bool,
@@ -49,7 +48,7 @@ pub struct Chain {
     /// Number of pages that count for `max_pages`.
     counted: u64,
     /// The cursors in order, and as a set to detect repeats.
-    seen: CursorLog,
+    seen: Log<CursorHash>,
     known: HashSet<CursorHash>,
     novelty: Novelty,
     earlier: Arc<Mutex<EarlierPages>>,
@@ -76,8 +75,7 @@ impl Chain {
         let (origin, own) = (origin_fingerprint(origin), query.fingerprint());
         Self {
             owner: Owner { origin, query: own, fixed: None },
-            whole: Log::default(),
-            whole_count: 0,
+            whole: Vec::new().into(),
             next: VecDeque::new(),
             novelty: Novelty::new(query.microseconds()),
             size: SentSize::from(query.input().page_size),
@@ -89,7 +87,7 @@ impl Chain {
             sequence: 1,
             pages: 0,
             counted: 0,
-            seen: CursorLog::default(),
+            seen: Vec::new().into(),
             known: HashSet::new(),
             earlier: Arc::default(),
         }
@@ -114,9 +112,8 @@ impl Chain {
         let mut next: VecDeque<Link> = links.into_iter().collect();
         let first = next.pop_front()?;
         let mut chain = Self::new(first.query.clone(), settings, "", max_pages);
-        (chain.owner, chain.next, chain.whole_count) = (owner, next, whole.len());
+        (chain.owner, chain.next, chain.whole) = (owner, next, whole.into());
         chain.size = size;
-        chain.whole = Arc::new(Mutex::new(whole));
         chain.enter(first);
         Some(chain)
     }
@@ -126,7 +123,7 @@ impl Chain {
         self.novelty.expected = link.expected;
         self.query = link.query;
         (self.state, self.pages) = (PagingState::Start, 0);
-        (self.seen, self.known) = (CursorLog::default(), HashSet::new());
+        (self.seen, self.known) = (Vec::new().into(), HashSet::new());
         self.resume_at(link.mark.as_ref());
     }
 
@@ -138,7 +135,7 @@ impl Chain {
         self.pages = mark.pages;
         self.size.set(mark.page_size);
         self.known = seen.iter().copied().collect();
-        self.seen = Arc::new(Mutex::new(seen));
+        self.seen = seen.into();
     }
 
     /// Restarts the count for `max_pages`.
@@ -148,7 +145,7 @@ impl Chain {
 
     /// Whether it is the only chain of its read.
     pub(crate) fn is_alone(&self) -> bool {
-        self.next.is_empty() && self.whole_count == 0
+        self.next.is_empty() && self.whole.count() == 0
     }
 
     /// Keeps bodies in [`Page::raw`].
@@ -190,12 +187,11 @@ impl Chain {
     pub fn bookmark(&self) -> Option<Bookmark> {
         let later = self.next.iter().filter_map(|link| link.mark.clone());
         let marks: Vec<Mark> = self.mark().into_iter().chain(later).collect();
-        let is_begun = !marks.is_empty() || self.whole_count > 0;
+        let is_begun = !marks.is_empty() || self.whole.count() > 0;
         (is_begun && !self.is_done()).then(|| Bookmark {
             owner: self.owner,
             marks,
-            whole: Arc::clone(&self.whole),
-            whole_count: self.whole_count,
+            whole: self.whole.clone(),
         })
     }
 
@@ -207,8 +203,7 @@ impl Chain {
             pages: self.pages,
             page_size: self.sent_size(),
             cursor: cursor.clone(),
-            seen: Arc::clone(&self.seen),
-            seen_count: self.seen.lock().len(),
+            seen: self.seen.clone(),
         })
     }
 
@@ -292,7 +287,7 @@ impl Chain {
             Some(cursor) => {
                 let hash = cursor.hash();
                 self.known.insert(hash);
-                self.seen.lock().push(hash);
+                self.seen.push(hash);
                 PagingState::Next(cursor)
             }
         };
@@ -301,8 +296,7 @@ impl Chain {
             && let Some(link) = self.next.pop_front()
         {
             let chain = WholeChain { query: self.query.fingerprint(), pages: self.pages };
-            self.whole.lock().push(chain);
-            self.whole_count += 1;
+            self.whole.push(chain);
             self.enter(link);
         }
         Ok(Page {
@@ -361,20 +355,19 @@ impl Chain {
     /// long.
     fn explain(&self, error: Error) -> Error {
         let PagingState::Next(cursor) = &self.state else { return error };
-        let length = cursor.len();
-        match (error.kind(), error.context().status) {
+        let (length, context) = (cursor.len(), error.context());
+        let is_too_long = match context.status {
+            Some(414 | 431) => context.hint.is_none(),
+            None => context.unsent && length >= LONG_CURSOR,
+            _ => false,
+        };
+        match (error.kind(), context.status) {
             (Kind::RequestRejected, Some(400 | 404 | 410)) => error
                 .into_kind(Kind::CursorRejected)
                 .with_hint("The service probably no longer accepts the cursor."),
-            (Kind::RequestRejected, Some(414 | 431)) if error.context().hint.is_none() => error
-                .with_hint(format!(
-                    "The service sent a cursor of {length} bytes, which it does not accept itself."
-                )),
-            (Kind::RequestRejected, None) if error.context().unsent && length >= LONG_CURSOR => {
-                error.with_hint(format!(
-                    "The service sent a cursor of {length} bytes, which is too long for a URL."
-                ))
-            }
+            (Kind::RequestRejected, _) if is_too_long => error.with_hint(format!(
+                "The service sent a cursor of {length} bytes, which is too long for a URL."
+            )),
             _ => error,
         }
     }

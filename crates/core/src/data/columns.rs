@@ -4,9 +4,10 @@ use std::collections::TryReserveError;
 use std::sync::OnceLock;
 
 use arrow_array::builder::StringBuilder;
-use arrow_array::{Float64Array, Int64Array};
-use arrow_buffer::{NullBuffer, NullBufferBuilder};
+use arrow_array::{Array as _, ArrowPrimitiveType, Float64Array, Int64Array, PrimitiveArray};
+use arrow_buffer::{ArrowNativeType, NullBuffer, NullBufferBuilder};
 
+use super::paged_columns::extend;
 use super::point_columns::{Envelope, Identity, PointColumns};
 use super::schema::timestamp_array;
 use crate::error::{Error, Kind, Result};
@@ -47,34 +48,62 @@ impl PointRow {
 }
 
 /// A column of numbers under construction. Null values contain NaN or 0.
+#[derive(Debug)]
 pub(super) struct NumberColumn<T> {
     values: Vec<T>,
     /// All later rows are valid.
     validity: NullBufferBuilder,
 }
 
-impl<T: Copy> NumberColumn<T> {
+impl<T: ArrowNativeType> NumberColumn<T> {
     pub(super) fn new(rows: usize) -> Self {
         Self { values: Vec::with_capacity(rows), validity: NullBufferBuilder::new(rows) }
     }
 
+    pub(super) fn append<A: ArrowPrimitiveType<Native = T>>(&mut self, page: &PrimitiveArray<A>) {
+        if let Some(nulls) = page.nulls() {
+            self.complete(0);
+            self.validity.append_buffer(nulls);
+        }
+        extend(&mut self.values, page.values());
+    }
+
+    pub(super) fn value(&self, row: usize) -> Option<T> {
+        let is_valid = row >= self.validity.len() || self.validity.is_valid(row);
+        is_valid.then(|| self.values[row])
+    }
+
     fn nullify(&mut self) {
-        self.validity.append_n_non_nulls(self.values.len() - 1 - self.validity.len());
+        self.complete(1);
         self.validity.append_null();
     }
 
+    /// Extends the validity to all values except the last ones.
+    fn complete(&mut self, last: usize) {
+        self.validity.append_n_non_nulls(self.values.len() - last - self.validity.len());
+    }
+
     pub(super) fn finish(mut self) -> (Vec<T>, Option<NullBuffer>) {
-        self.validity.append_n_non_nulls(self.values.len() - self.validity.len());
+        self.complete(0);
         (self.values, self.validity.finish())
     }
 }
 
-pub(super) struct RowSlice<'c> {
-    pub(super) timestamps: &'c [i64],
-    /// Value, minimum, maximum. NaN if null.
-    pub(super) numbers: [&'c [f64]; 3],
-    /// 0 if null.
-    pub(super) sample_counts: &'c [i64],
+impl<T: ArrowNativeType> Default for NumberColumn<T> {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl<T: ArrowNativeType> Clone for NumberColumn<T> {
+    fn clone(&self) -> Self {
+        let mut validity = NullBufferBuilder::new(0);
+        match self.validity.finish_cloned() {
+            Some(nulls) => validity.append_buffer(&nulls),
+            None => validity.append_n_non_nulls(self.validity.len()),
+        }
+        Self { values: self.values.clone(), validity }
+    }
 }
 
 pub(super) struct ColumnsBuilder<'a> {
@@ -113,18 +142,6 @@ impl<'a> ColumnsBuilder<'a> {
 
     pub(super) fn rows(&self) -> usize {
         self.timestamps.len()
-    }
-
-    pub(super) fn timestamps(&self) -> &[i64] {
-        &self.timestamps
-    }
-
-    pub(super) fn all_rows(&self) -> RowSlice<'_> {
-        RowSlice {
-            timestamps: &self.timestamps,
-            numbers: self.numbers.each_ref().map(|column| column.values.as_slice()),
-            sample_counts: &self.sample_counts.values,
-        }
     }
 
     #[inline]

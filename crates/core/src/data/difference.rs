@@ -127,7 +127,8 @@ impl Comparison {
             for (identity, places) in points.identified() {
                 let before = part.rows();
                 for row in places.filter(|row| rows[*row] == wanted) {
-                    part.push_row(&points, row);
+                    let (numbers, count) = points.values(row);
+                    part.push(points.timestamps.value(row), numbers, count);
                 }
                 if part.rows() > before {
                     part.series(identity);

@@ -5,12 +5,13 @@
 //! overlap.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::page::Page;
-use super::paged_columns::{CopyRange, PagedColumns};
+use super::paged_columns::{PagedColumns, numbered};
 use super::point_columns::{Envelope, Identity, PointColumns};
 use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
@@ -44,7 +45,6 @@ pub struct Merged {
 pub(crate) struct Merger {
     extra_columns: Vec<String>,
     columns: PagedColumns,
-    pages: Vec<u64>,
     sequences: HashSet<u64>,
     series: SeriesList,
     /// The runs in order of arrival.
@@ -54,8 +54,8 @@ pub(crate) struct Merger {
 
 /// The distinct series of all pages, in order of arrival.
 #[derive(Debug, Clone, Default)]
-struct SeriesList {
-    identities: Vec<Identity>,
+pub(super) struct SeriesList {
+    pub(super) identities: Vec<Identity>,
     known: HashMap<Identity, u32>,
     /// For each series, the series that followed it last time.
     next: Vec<u32>,
@@ -63,17 +63,19 @@ struct SeriesList {
 }
 
 /// Consecutive rows of one series on one page. It is small: each envelope of each page has one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct SeriesRun {
     series: u32,
-    rows: CopyRange,
+    /// The sequence number of the page.
+    sequence: u64,
+    rows: Range<u32>,
     ascending: bool,
 }
 
 impl SeriesList {
     /// Adds new series. The pages of a chain share their identities and usually contain them in the
     /// same order.
-    fn index(&mut self, identity: &Identity) -> u32 {
+    pub(super) fn index(&mut self, identity: &Identity) -> u32 {
         let expected = self.next.get(self.last as usize).copied();
         let index = match expected {
             Some(expected) if self.identities[expected as usize].is_shared_with(identity) => {
@@ -153,26 +155,24 @@ impl Merger {
     }
 
     fn add(&mut self, sequence: u64, points: &PointColumns) -> Result<()> {
-        let page = self.columns.push(points)?;
+        let first = self.columns.push(points)?;
         // Looks up each series once for the page, not once for each envelope.
         let mut indices = vec![None; points.series.len()];
         self.runs.reserve(points.envelopes.len());
-        for Envelope { series, rows } in &points.envelopes {
+        for Envelope { series, rows } in points.envelopes.iter().filter(|one| !one.rows.is_empty())
+        {
             let series =
                 *indices[*series].get_or_insert_with(|| self.series.index(&points.series[*series]));
             let times = &points.timestamps.values()[rows.clone()];
-            if let Some(rows) = CopyRange::new(page, rows) {
-                let ascending = times.is_sorted_by(|earlier, later| earlier < later);
-                let run = SeriesRun { series, rows, ascending };
-                match self.runs.last_mut() {
-                    Some(last) if last.is_continued_by(&run, &self.columns) => {
-                        last.rows.extend(rows);
-                    }
-                    _ => self.runs.push(run),
+            let ascending = times.is_sorted_by(|earlier, later| earlier < later);
+            let run = SeriesRun { series, sequence, rows: numbered(first, rows), ascending };
+            match self.runs.last_mut() {
+                Some(last) if last.is_continued_by(&run, &self.columns) => {
+                    last.rows.end = run.rows.end;
                 }
+                _ => self.runs.push(run),
             }
         }
-        self.pages.push(sequence);
         Ok(())
     }
 
@@ -181,25 +181,22 @@ impl Merger {
     }
 
     /// The first points in order of arrival, with repeats.
-    pub(crate) fn first(&self, count: usize) -> Result<Merged> {
+    pub(crate) fn first(self, count: usize) -> Result<Merged> {
         let (mut plan, mut envelopes, mut series) = (Vec::new(), Vec::new(), SeriesList::default());
         let mut start = 0;
         for run in &self.runs {
-            let rows = run.rows.first(count - start);
-            if rows.len() == 0 {
+            let length = run.rows.len().min(count - start);
+            if length == 0 {
                 break;
             }
             let index = series.index(&self.series.identities[run.series as usize]) as usize;
-            envelopes.push(Envelope { series: index, rows: start..start + rows.len() });
-            start += rows.len();
-            plan.push(rows);
+            envelopes.push(Envelope { series: index, rows: start..start + length });
+            start += length;
+            plan.push(numbered(run.rows.start, &(0..length)));
         }
-        let points = self.columns.clone().merged(
-            &plan,
-            (series.identities, envelopes),
-            self.extra_columns.clone(),
-        )?;
-        Ok(Merged { points: Arc::new(points), report: self.report.clone() })
+        let envelopes = (series.identities, envelopes);
+        let points = self.columns.merged(&plan, envelopes, self.extra_columns)?;
+        Ok(Merged { points: Arc::new(points), report: self.report })
     }
 
     pub(crate) fn next_sequence(&self) -> u64 {
@@ -208,7 +205,7 @@ impl Merger {
 
     pub(crate) fn finish(mut self) -> Result<Merged> {
         let (order, mut runs, ends) = self.runs_by_series();
-        let mut plan: Vec<CopyRange> = Vec::with_capacity(runs.len());
+        let mut plan: Vec<Range<u32>> = Vec::with_capacity(runs.len());
         let (mut series, mut envelopes) = (Vec::new(), Vec::new());
         let (mut start, mut first_run) = (0, 0);
         for (index, end) in order.into_iter().zip(ends) {
@@ -218,11 +215,11 @@ impl Merger {
             let before = plan.len();
             let apart = runs.is_sorted_by(|left, right| left.last(columns) < right.first(columns));
             if apart && runs.iter().all(|run| run.ascending) {
-                plan.extend(runs.iter().map(|run| run.rows));
+                plan.extend(runs.iter().map(|run| run.rows.clone()));
             } else {
-                resolve(runs, (columns, &self.pages), &mut plan, &mut self.report);
+                resolve(runs, columns, &mut plan, &mut self.report);
             }
-            let length: usize = plan[before..].iter().map(CopyRange::len).sum();
+            let length: usize = plan[before..].iter().map(ExactSizeIterator::len).sum();
             if length > 0 {
                 envelopes.push(Envelope { series: series.len(), rows: start..start + length });
                 series.push(self.series.identities[index as usize].clone());
@@ -266,17 +263,18 @@ impl Merger {
 
 impl SeriesRun {
     fn first(&self, columns: &PagedColumns) -> i64 {
-        columns.timestamps[columns.row(self.rows)]
+        columns.timestamps[self.rows.start as usize]
     }
 
     fn last(&self, columns: &PagedColumns) -> i64 {
-        columns.timestamps[columns.row(self.rows) + self.rows.len() - 1]
+        columns.timestamps[self.rows.end as usize - 1]
     }
 
     /// Whether the rows of `other` follow on the same page and later in time.
     fn is_continued_by(&self, other: &Self, columns: &PagedColumns) -> bool {
         self.series == other.series
-            && self.rows.is_before(other.rows)
+            && self.sequence == other.sequence
+            && self.rows.end == other.rows.start
             && self.ascending
             && other.ascending
             && self.last(columns) < other.first(columns)
@@ -286,37 +284,34 @@ impl SeriesRun {
 /// Sorts the rows of overlapping runs and keeps the latest version of each timestamp.
 fn resolve(
     runs: &[SeriesRun],
-    (columns, sequences): (&PagedColumns, &[u64]),
-    plan: &mut Vec<CopyRange>,
+    columns: &PagedColumns,
+    plan: &mut Vec<Range<u32>>,
     report: &mut MergeReport,
 ) {
-    let mut rows: Vec<(i64, u64, usize, u32)> = runs
+    let mut rows: Vec<(i64, u64, u32)> = runs
         .iter()
         .flat_map(|run| {
-            let (page, first) = (run.rows.page, columns.row(run.rows));
-            let sequence = sequences[page as usize];
-            (first..first + run.rows.len())
-                .map(move |row| (columns.timestamps[row], sequence, row, page))
+            let sequence = run.sequence;
+            run.rows.clone().map(move |row| (columns.timestamps[row as usize], sequence, row))
         })
         .collect();
     // Most runs are ascending. The stable sort detects and merges them, the unstable one does not.
     rows.sort_by_key(|row| *row);
     let first_slice = plan.len();
-    for (index, &(timestamp, _, row, page)) in rows.iter().enumerate() {
-        if let Some(&(next_timestamp, _, next_row, next_page)) = rows.get(index + 1)
+    for (index, &(timestamp, _, row)) in rows.iter().enumerate() {
+        if let Some(&(next_timestamp, _, next_row)) = rows.get(index + 1)
             && timestamp == next_timestamp
         {
-            if columns.same_values((page, row), (next_page, next_row)) {
+            if columns.same_values(row, next_row) {
                 report.repeated += 1;
             } else {
                 report.revised += 1;
             }
             continue;
         }
-        let row = columns.copy_of_row(page, row);
         match plan[first_slice..].last_mut() {
-            Some(rows) if rows.is_before(row) => rows.extend(row),
-            _ => plan.push(row),
+            Some(rows) if rows.end == row => rows.end += 1,
+            _ => plan.push(row..row + 1),
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) mod test_points;
 pub(crate) use asked_time::form_fingerprint;
 pub use asked_time::{AskedRange, AskedTime};
 pub use bookmark::Bookmark;
-pub(crate) use bookmark::{Fixed, Log, Owner, WholeChain};
+pub(crate) use bookmark::{Fixed, Owner, WholeChain};
 pub use chain::{Chain, Decoding};
 pub(crate) use chain::{Link, PagingState, ends_chain, page_limit_reached};
 pub use choice::Choice;

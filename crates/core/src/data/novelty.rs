@@ -101,12 +101,8 @@ impl SeenPoints {
     }
 
     fn insert(&mut self, hash: u64) {
-        let length = self.bits.len() as u64;
-        let Some(word) =
-            usize::try_from((hash >> 6) % length).ok().and_then(|at| self.bits.get_mut(at))
-        else {
-            return;
-        };
+        let place = (hash >> 6) % self.bits.len() as u64;
+        let word = &mut self.bits[usize::try_from(place).unwrap_or_default()];
         let bit = 1 << (hash & 63);
         self.count += usize::from(*word & bit == 0);
         *word |= bit;

@@ -3,9 +3,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::bookmark::Bookmark;
+use super::merge::{Merged, Merger};
 use super::point_columns::PointColumns;
 use super::report::PageReport;
-use super::table::TableBuilder;
 use crate::error::{Error, Kind, Result};
 
 /// The points of a page, with repeats, and the bookmark after it.
@@ -27,7 +27,7 @@ impl Page {
         self.points.rows()
     }
 
-    /// Joins consecutive pages, with the number of the last one and without extra columns and
+    /// Joins consecutive pages with the same columns, with the number of the last one and without
     /// bodies.
     pub fn joined(mut pages: Vec<Self>) -> Result<Self> {
         let none = || Error::new(Kind::InternalError, "There are no pages to join.");
@@ -35,13 +35,10 @@ impl Page {
         if pages.is_empty() {
             return Ok(last);
         }
-        let (mut report, mut parts) = (PageReport::default(), Vec::with_capacity(pages.len() + 1));
-        for page in pages.iter().chain([&last]) {
-            report.merge(&page.report);
-            parts.push(&*page.points);
-        }
-        let points = Arc::new(TableBuilder::joined(&parts)?);
-        report.series = points.series.len() as u64;
+        let mut merger = Merger::new(last.points.extra_columns());
+        pages.iter().chain([&last]).try_for_each(|page| merger.push(page))?;
+        let Merged { points, report } = merger.first(usize::MAX)?;
+        let report = PageReport { series: points.series.len() as u64, ..report.quality };
         Ok(Self { points, report, raw: None, ..last })
     }
 }

@@ -15,7 +15,7 @@ use arrow_array::{
 use arrow_buffer::NullBufferBuilder;
 use arrow_schema::{DataType, SchemaRef};
 
-use super::paged_columns::{CopyRange, PagedColumns};
+use super::paged_columns::{PagedColumns, numbered};
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
 
@@ -119,24 +119,21 @@ impl PointColumns {
 
     /// Also returns the number of points removed.
     pub(crate) fn kept(&self, keeps: impl Fn(&Identity) -> bool) -> Result<(Self, u64)> {
-        let is_kept: Vec<bool> = self.series.iter().map(keeps).collect();
-        let mut columns = PagedColumns::new(self.extras.len());
-        let page = columns.push(self)?;
-        let (mut plan, mut envelopes, mut start) = (Vec::new(), Vec::new(), 0);
-        for Envelope { series, rows } in self.envelopes.iter().filter(|one| is_kept[one.series]) {
-            plan.extend(CopyRange::new(page, rows));
-            envelopes.push(Envelope { series: *series, rows: start..start + rows.len() });
-            start += rows.len();
-        }
-        let mut numbers = vec![0; is_kept.len()];
         let mut series = Vec::new();
-        for (place, identity) in self.series.iter().enumerate().filter(|(place, _)| is_kept[*place])
-        {
-            numbers[place] = series.len();
+        let mut number = |identity: &Identity| {
             series.push(identity.clone());
-        }
-        for one in &mut envelopes {
-            one.series = numbers[one.series];
+            series.len() - 1
+        };
+        let numbers: Vec<Option<usize>> =
+            self.series.iter().map(|one| keeps(one).then(|| number(one))).collect();
+        let mut columns = PagedColumns::new(self.extras.len());
+        columns.push(self)?;
+        let (mut plan, mut envelopes, mut start) = (Vec::new(), Vec::new(), 0);
+        for Envelope { series, rows } in &self.envelopes {
+            let Some(series) = numbers[*series] else { continue };
+            plan.push(numbered(0, rows));
+            envelopes.push(Envelope { series, rows: start..start + rows.len() });
+            start += rows.len();
         }
         let points = columns.merged(&plan, (series, envelopes), self.extra_columns.clone())?;
         Ok((points, (self.rows() - start) as u64))

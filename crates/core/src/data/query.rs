@@ -130,7 +130,10 @@ impl Query {
     }
 
     fn from_valid(input: QueryInput) -> Self {
-        let wire = wire_form(&input);
+        let mut wire = String::new();
+        for (name, value) in parameters(&input) {
+            push_parameter(&mut wire, name, &value);
+        }
         Self(Arc::new(QueryParts { input, wire }))
     }
 
@@ -272,14 +275,6 @@ fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String,
     }
     canonical.sort_by(|(left, _), (right, _)| left.cmp(right));
     Ok(canonical)
-}
-
-fn wire_form(input: &QueryInput) -> String {
-    let mut wire = String::new();
-    for (name, value) in parameters(input) {
-        push_parameter(&mut wire, name, &value);
-    }
-    wire
 }
 
 /// The parameters in wire order.

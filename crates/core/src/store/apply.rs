@@ -15,7 +15,7 @@ use super::recent::SeriesPoint;
 use super::seen;
 use super::seen_log::{self, LaterPages};
 use super::target::{Applied, Delivery};
-use super::writer_cache::KnownFeed;
+use super::writer_cache::{FeedChange, KnownFeed};
 use crate::data::{Envelope, Page, PointColumns};
 
 /// With fewer buckets per block, the file grows and lookups take longer. With more, each changed
@@ -30,22 +30,22 @@ const PRUNE_EVERY: i64 = 64;
 /// contain what was rolled back.
 pub(super) fn apply(
     connection: &Connection,
-    (feeds, known): (&mut Feeds, Option<KnownFeed>),
+    (feeds, known): (&mut Feeds, &mut Option<KnownFeed>),
     name: &str,
     delivery: Option<&Delivery>,
     state: &[u8],
     limits: RecentLimits,
-) -> StoreResult<(Option<KnownFeed>, Applied)> {
+) -> StoreResult<Applied> {
     let mut feed = feeds.find_or_new(name);
     let Some(delivery) = delivery else {
         feeds.save(connection, feed, state)?;
-        return Ok((known, Applied::default()));
+        return Ok(Applied::default());
     };
-    let mut known = KnownFeed::current(connection, &feed, known)?;
-    let applied = deliver(connection, &mut known, &mut feed, delivery, limits)?;
+    let known = KnownFeed::current(connection, &feed, known)?;
+    let applied = deliver(connection, known, &mut feed, delivery, limits)?;
     known.index.generation = feed.generation;
     feeds.save(connection, feed, state)?;
-    Ok((Some(known), applied))
+    Ok(applied)
 }
 
 fn deliver(
@@ -75,28 +75,26 @@ fn deliver(
         feed.span = span(delivery.interval_seconds, &points);
     }
     let timestamps: Vec<i64> = points.iter().map(|(_, row)| row.timestamp).collect();
-    let mut from = 0;
-    let series: Vec<(i64, &[i64])> = by_series(&points)
-        .map(|of_one| {
-            let range = from..from + of_one.len();
-            from = range.end;
-            (of_one[0].0, &timestamps[range])
-        })
-        .collect();
-    let runs = seen::encode(series.into_iter());
+    let mut left = timestamps.as_slice();
+    let runs = seen::encode(by_series(&points).map(|of_one| {
+        let (own, rest) = left.split_at(of_one.len());
+        left = rest;
+        (of_one[0].0, own)
+    }));
     if (late || log.is_last) && !known.index.seen {
         seen_log::verify(connection, feed)?;
         known.index.seen = true;
     }
-    let later =
-        if late { LaterPages::load(connection, feed, &log, &runs)? } else { LaterPages::default() };
+    let later = late.then(|| LaterPages::load(connection, feed, &log, &runs)).transpose()?;
     let brought =
         if log.is_last { seen_log::since_chain(connection, feed.id, &log, &runs)? } else { None };
-    let finished = if log.is_last { log.sequence } else { later.finished(log.chain) };
+    let finished = later.as_ref().map_or(0, |later| later.finished(log.chain));
+    let finished = if log.is_last { log.sequence } else { finished };
     let incoming = in_blocks(&points, feed.span);
-    let page_merge = PageMerge::new(connection, known, feed, log, limits)?;
+    let change = FeedChange::new(connection, known, feed)?;
+    let page_merge = PageMerge::new(change, log, limits);
     let MergeCounts { tally, arrivals } =
-        page_merge.run(incoming, late.then_some(&later), brought.as_ref())?;
+        page_merge.run(incoming, later.as_ref(), brought.as_ref())?;
     log.tally = tally;
     log.save(connection, feed, arrivals)?;
     seen_log::save(connection, feed, &log, finished, runs)?;

@@ -28,79 +28,38 @@ impl CommitMark {
 
     /// Returns `None` for other or damaged pages of the table `store`.
     pub(super) fn on_page(page: &[u8]) -> Option<Self> {
-        let (mut first, mut second) = (None, None);
-        for cell in 0..usize::from(u16_at(page, 3)?).min(8) {
-            let start = usize::from(u16_at(page, 8 + 2 * cell)?);
-            match read_row(page.get(start..)?)? {
-                (1, [_, version, _, layout, digest, check], made_by) => {
-                    let sum = root_check(version, made_by, layout, digest);
-                    first = (check == sum).then_some(());
-                }
-                (2, [_, _, _, parent, id, check], _) => {
-                    let is_whole = check == Self::check(id, parent);
-                    second = is_whole.then_some(Self { id, parent });
-                }
-                _ => return None,
-            }
-        }
-        first.and(second)
+        let cells = usize::from(u16_at(page, 3)?).min(2);
+        let cell = |place| page.get(usize::from(u16_at(page, 8 + 2 * place)?)..);
+        (0..cells).filter_map(cell).find_map(Self::in_cell)
     }
-}
 
-pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64) -> i64 {
-    Checksum::new("store").number(version).bytes(made_by).numbers(&[layout, digest]).value()
-}
-
-/// Reads the row number, the numbers in the six columns, and the text from a cell of a leaf page. A
-/// column without a number counts as 0: the checksum of the row shows whether that is right.
-fn read_row(cell: &[u8]) -> Option<(u64, [i64; 6], &[u8])> {
-    let (_length, cell) = varint(cell)?;
-    let (number, record) = varint(cell)?;
-    let (head, types) = varint(record)?;
-    let head = usize::try_from(head).ok()?;
-    let mut types = types.get(..head.checked_sub(record.len() - types.len())?)?;
-    let mut values = record.get(head..)?;
-    let (mut columns, mut text) = ([0; 6], &[][..]);
-    for column in &mut columns {
-        let (kind, rest) = varint(types)?;
-        types = rest;
-        let length = match kind {
-            0 | 8 | 9 => 0,
-            1..=4 => kind,
-            5 => 6,
-            6 => 8,
-            13.. if kind % 2 == 1 => (kind - 13) / 2,
-            _ => return None,
+    /// Reads a cell of a leaf page: the row's length, its number 2, the length of its types, the
+    /// types of its six columns, and their values. A column without a number counts as 0: the
+    /// checksum shows whether that is right.
+    fn in_cell(cell: &[u8]) -> Option<Self> {
+        let (&[_length, 2, 7, ref types @ ..], mut values) = cell.split_first_chunk::<9>()? else {
+            return None;
         };
-        let (bytes, rest) = values.split_at_checked(usize::try_from(length).ok()?)?;
-        values = rest;
-        match kind {
-            9 => *column = 1,
-            13.. => text = bytes,
-            _ => *column = signed(bytes),
+        let mut columns = [0; 6];
+        for (column, kind) in columns.iter_mut().zip(types) {
+            let length = match kind {
+                1..=4 => usize::from(*kind),
+                5 => 6,
+                6 => 8,
+                _ => 0,
+            };
+            let (bytes, rest) = values.split_at_checked(length)?;
+            (*column, values) = (if *kind == 9 { 1 } else { signed(bytes) }, rest);
         }
+        let [_, _, _, parent, id, check] = columns;
+        (check == Self::check(id, parent)).then_some(Self { id, parent })
     }
-    types.is_empty().then_some((number, columns, text))
 }
 
 fn signed(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { -1 } else { 0 };
     bytes.iter().fold(start, |number, byte| (number << 8) | i64::from(*byte))
-}
-
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut number = 0;
-    for (place, byte) in bytes.iter().enumerate().take(9) {
-        if place == 8 {
-            return Some(((number << 8) | u64::from(*byte), &bytes[9..]));
-        }
-        number = (number << 7) | u64::from(byte & 0x7F);
-        if byte & 0x80 == 0 {
-            return Some((number, &bytes[place + 1..]));
-        }
-    }
-    None
 }
 
 fn u16_at(page: &[u8], place: usize) -> Option<u16> {

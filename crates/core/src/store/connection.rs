@@ -179,10 +179,6 @@ impl StoreConnection {
     pub(super) fn connection(&self) -> Result<&Connection, Error> {
         self.opened.get().and_then(|opened| opened.connection.as_ref()).ok_or_else(inherited)
     }
-
-    pub(super) fn connection_mut(&mut self) -> Result<&mut Connection, Error> {
-        self.opened.get_mut().and_then(|opened| opened.connection.as_mut()).ok_or_else(inherited)
-    }
 }
 
 /// `SQLite` opens the log and the shared memory with the first read.

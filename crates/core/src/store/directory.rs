@@ -1,7 +1,7 @@
 //! The directory of a feed's blocks. A directory page lists the blocks of some series in some
 //! stretches of time. The encoded bytes of a block are a chunk. Series and chunks are numbered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ impl<'c> Directory<'c> {
 
     /// Visits the blocks in a range of stretches, of these ascending series or of all.
     pub(super) fn each_block(
-        &self,
+        &mut self,
         known: &FeedIndex,
         stretches: &Range<i64>,
         series: Option<&[i64]>,
@@ -147,14 +147,10 @@ impl<'c> Directory<'c> {
     ) -> StoreResult<()> {
         let (first, last) = (stretches.start, stretches.end.saturating_sub(1));
         let pages = first.div_euclid(STRETCHES)..=last.div_euclid(STRETCHES);
+        let groups: Option<HashSet<i64>> =
+            series.map(|series| series.iter().map(|id| id.div_euclid(SERIES)).collect());
         let is_wanted = |number: &PageKey| {
-            let of_group = |id: &i64| id.div_euclid(SERIES) >= number.0;
-            let next =
-                |series: &[i64]| series.get(series.partition_point(|id| !of_group(id))).copied();
-            pages.contains(&number.1)
-                && series.is_none_or(|series| {
-                    next(series).is_some_and(|id| id.div_euclid(SERIES) == number.0)
-                })
+            pages.contains(&number.1) && groups.as_ref().is_none_or(|all| all.contains(&number.0))
         };
         // Loaded pages may be new.
         let pages = known.checks.keys().chain(self.loaded.keys());
@@ -162,17 +158,11 @@ impl<'c> Directory<'c> {
         numbers.sort_unstable();
         numbers.dedup();
         for number in numbers {
-            let mut add = |key: BlockKey, entry| {
+            for (key, entry) in &self.page(known, number)?.entries {
                 let is_wanted = series.is_none_or(|series| series.binary_search(&key.0).is_ok());
                 if is_wanted && stretches.contains(&key.1) {
-                    each(key, entry);
+                    each(*key, *entry);
                 }
-            };
-            if let Some(page) = self.loaded.get(&number) {
-                page.entries.iter().for_each(|(key, entry)| add(*key, *entry));
-            } else {
-                let check = *known.checks.get(&number).unwrap_or(&0);
-                DirectoryPage::visit(self.connection, self.feed, number, check, add)?;
             }
         }
         Ok(())
@@ -192,15 +182,11 @@ impl<'c> Directory<'c> {
         key: BlockKey,
         entry: &BlockEntry,
     ) -> StoreResult<Vec<PointVersion>> {
-        let mut found = self.chunk.query([entry.chunk])?;
-        let rows = match found.next()? {
-            Some(row) => {
-                let bytes = row.get_ref(0)?.as_blob().unwrap_or_default();
-                let intact = chunk_sum(self.feed, key, bytes) == entry.sum;
-                intact.then(|| block::decode(bytes)).flatten()
-            }
-            None => None,
-        };
+        let rows = self.chunk.query_row([entry.chunk], |row| {
+            let bytes = row.get_ref(0)?.as_blob().unwrap_or_default();
+            let intact = chunk_sum(self.feed, key, bytes) == entry.sum;
+            Ok(intact.then(|| block::decode(bytes)).flatten())
+        })?;
         rows.ok_or(StoreFailure::Corrupt("points do not match their checksum"))
     }
 
@@ -272,13 +258,15 @@ impl<'c> Directory<'c> {
         Ok(length.unsigned_abs())
     }
 
-    pub(super) fn finish(self, known: &mut FeedIndex, feed: &mut FeedRow) -> StoreResult<()> {
+    /// Writes the changed pages.
+    pub(super) fn finish(&mut self, known: &mut FeedIndex, feed: &mut FeedRow) -> StoreResult<()> {
         let sql = "INSERT OR REPLACE INTO shelves VALUES (?1, ?2, ?3, ?4, ?5)";
         let mut statement = self.connection.prepare(sql)?;
         let mut delete = self
             .connection
             .prepare("DELETE FROM shelves WHERE feed = ?1 AND rack = ?2 AND shelf = ?3")?;
-        for (number, page) in self.loaded.into_iter().filter(|(_, page)| page.changed) {
+        let loaded = std::mem::take(&mut self.loaded);
+        for (number, page) in loaded.into_iter().filter(|(_, page)| page.changed) {
             if page.entries.is_empty() {
                 delete.execute((feed.id, number.0, number.1))?;
                 let old = known.checks.remove(&number).unwrap_or_default();

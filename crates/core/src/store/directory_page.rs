@@ -82,34 +82,15 @@ impl DirectoryPage {
         number: PageKey,
         check: i64,
     ) -> StoreResult<Self> {
-        let mut entries = BTreeMap::new();
-        Self::visit(connection, feed, number, check, |key, entry| {
-            entries.insert(key, entry);
-        })?;
-        Ok(Self { entries, changed: false })
-    }
-
-    /// Ascending.
-    pub(super) fn visit(
-        connection: &Connection,
-        feed: i64,
-        number: PageKey,
-        check: i64,
-        each: impl FnMut(BlockKey, BlockEntry),
-    ) -> StoreResult<()> {
         let sql = "SELECT entries FROM shelves WHERE feed = ?1 AND rack = ?2 AND shelf = ?3";
-        let mut statement = connection.prepare(sql)?;
-        let mut found = statement.query((feed, number.0, number.1))?;
-        let entries = match found.next()? {
-            Some(row) => {
-                let bytes = row.get_ref(0)?.as_blob().unwrap_or_default();
-                let intact = page_check(feed, number, bytes) == check;
-                intact.then(|| read_entries(bytes, each)).flatten()
-            }
-            None => None,
-        };
+        let entries = connection.query_row(sql, (feed, number.0, number.1), |row| {
+            let bytes = row.get_ref(0)?.as_blob().unwrap_or_default();
+            let intact = page_check(feed, number, bytes) == check;
+            Ok(intact.then(|| read_entries(bytes)).flatten())
+        })?;
         let damaged = "a part of its directory does not match its checksum";
-        entries.ok_or(StoreFailure::Corrupt(damaged))
+        let entries = entries.ok_or(StoreFailure::Corrupt(damaged))?;
+        Ok(Self { entries, changed: false })
     }
 }
 
@@ -143,8 +124,9 @@ pub(super) fn entry_bytes(entries: &BTreeMap<BlockKey, BlockEntry>) -> Vec<u8> {
     sink.0
 }
 
-fn read_entries(bytes: &[u8], mut each: impl FnMut(BlockKey, BlockEntry)) -> Option<()> {
+fn read_entries(bytes: &[u8]) -> Option<BTreeMap<BlockKey, BlockEntry>> {
     let mut source = Source(bytes);
+    let mut entries = Vec::new();
     let mut last: BlockKey = (0, 0);
     for _ in 0..source.length()? {
         last.0 = last.0.wrapping_add(source.signed()?);
@@ -153,7 +135,9 @@ fn read_entries(bytes: &[u8], mut each: impl FnMut(BlockKey, BlockEntry)) -> Opt
         let changed = first.wrapping_add(source.number()?);
         let (points, flagged) = (source.number()?, source.number()?);
         let summary = BlockSummary { first, changed, points, flagged };
-        each(last, BlockEntry { summary, chunk: source.signed()?, sum: source.signed()? });
+        let (chunk, sum) = (source.signed()?, source.signed()?);
+        entries.push((last, BlockEntry { summary, chunk, sum }));
     }
-    source.0.is_empty().then_some(())
+    // Faster than one insertion after the other, because the entries are sorted.
+    source.0.is_empty().then(|| entries.into_iter().collect())
 }

@@ -59,6 +59,7 @@ impl StoreFailure {
 }
 
 fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
+    use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly, SystemIoFailure};
     use rusqlite::Error as Sql;
     let failure = match error {
         Sql::SqliteFailure(failure, _) => failure,
@@ -70,7 +71,8 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         | Sql::QueryReturnedNoRows => return corrupt(path, "a row is not as it was written"),
         _ => return other(path, &error.to_string()),
     };
-    if may_lack_files(failure.code)
+    // These codes may be caused by too many open files.
+    if matches!(failure.code, CannotOpen | PermissionDenied | ReadOnly | SystemIoFailure)
         && let Some(error) = exhausted_files()
     {
         return system(path, "its files cannot be opened", &error);
@@ -89,24 +91,18 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
             corrupt(path, "its file is damaged")
         }
-        ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
+        ReadOnly | PermissionDenied | CannotOpen => {
             let what = format!("it cannot be opened for writing: {}", owner_text(path));
             other(path, &what).with_hint(
                 "The file, its folder and the files next to it must be writable. To only read, \
                  open it with read_only=True.",
             )
         }
-        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => {
+        SystemIoFailure | ErrorCode::OutOfMemory => {
             other(path, &error.to_string()).with(|context| context.passing = true)
         }
         _ => other(path, &error.to_string()),
     }
-}
-
-/// Whether this code may be caused by too many open files.
-fn may_lack_files(code: ErrorCode) -> bool {
-    use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly, SystemIoFailure};
-    matches!(code, CannotOpen | PermissionDenied | ReadOnly | SystemIoFailure)
 }
 
 pub(super) fn store_error(path: &Path, kind: Kind, what: &str) -> Error {

@@ -22,77 +22,52 @@ pub(super) fn times(stretch: i64, span: i64) -> Range {
 /// A block without an entry has only recent points.
 pub(super) type FoundBlock = (BlockKey, Option<BlockEntry>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FoundBlocks {
     pub(super) blocks: Vec<FoundBlock>,
     pub(super) recent: RecentPoints,
 }
 
 impl FoundBlocks {
+    /// The blocks of these ascending series or of all. Includes the blocks that have only recent
+    /// points.
     pub(super) fn load(
         connection: &Connection,
         known: &FeedIndex,
         feed: &FeedRow,
         ranges: &Ranges,
+        series: Option<&[i64]>,
     ) -> StoreResult<Self> {
-        let recent = recent_points(connection, feed, ranges, None)?;
-        let blocks = blocks_with(connection, known, feed, ranges, None, &recent)?;
+        let overlaps = |key: BlockKey| !ranges.overlapping(times(key.1, feed.span)).is_empty();
+        let recent = RecentPoints::load(connection, feed, |key| {
+            series.is_none_or(|series| series.binary_search(&key.0).is_ok()) && overlaps(key)
+        })?;
+        let mut blocks = Vec::new();
+        if let (Some(first), Some(last)) = (ranges.iter().next(), ranges.iter().next_back())
+            && feed.span > 0
+        {
+            let end = last.end.div_euclid(feed.span).saturating_add(1);
+            let stretches = first.start.div_euclid(feed.span)..end;
+            let mut only_recent: BTreeSet<BlockKey> = recent.keys().collect();
+            let mut directory = Directory::new(connection, feed.id)?;
+            directory.each_block(known, &stretches, series, |key, entry| {
+                if overlaps(key) {
+                    only_recent.remove(&key);
+                    blocks.push((key, Some(entry)));
+                }
+            })?;
+            blocks.extend(only_recent.into_iter().map(|key| (key, None)));
+        }
         Ok(Self { blocks, recent })
     }
-}
 
-/// `series` is ascending, or `None` for all.
-pub(super) fn recent_points(
-    connection: &Connection,
-    feed: &FeedRow,
-    ranges: &Ranges,
-    series: Option<&[i64]>,
-) -> StoreResult<RecentPoints> {
-    let overlaps = |key: BlockKey| !ranges.overlapping(times(key.1, feed.span)).is_empty();
-    RecentPoints::load(connection, feed, |key| is_picked(series, key) && overlaps(key))
-}
-
-fn is_picked(series: Option<&[i64]>, key: BlockKey) -> bool {
-    series.is_none_or(|series| series.binary_search(&key.0).is_ok())
-}
-
-/// The blocks of these ascending series or of all. Includes the blocks that have only recent points.
-pub(super) fn blocks_with(
-    connection: &Connection,
-    known: &FeedIndex,
-    feed: &FeedRow,
-    ranges: &Ranges,
-    series: Option<&[i64]>,
-    recent: &RecentPoints,
-) -> StoreResult<Vec<FoundBlock>> {
-    let (Some(first), Some(last)) = (ranges.iter().next(), ranges.iter().next_back()) else {
-        return Ok(Vec::new());
-    };
-    if feed.span == 0 {
-        return Ok(Vec::new());
+    /// Reads all versions of the points of a block.
+    pub(super) fn rows(
+        &self,
+        directory: &mut Directory<'_>,
+        (key, entry): FoundBlock,
+    ) -> StoreResult<Vec<PointVersion>> {
+        let rows = entry.map_or(Ok(Vec::new()), |entry| directory.rows(key, &entry))?;
+        Ok(combine(rows, self.recent.rows(key)))
     }
-    let end = last.end.div_euclid(feed.span).saturating_add(1);
-    let stretches = first.start.div_euclid(feed.span)..end;
-    let mut only_recent: BTreeSet<BlockKey> =
-        recent.keys().filter(|key| is_picked(series, *key)).collect();
-    let mut blocks = Vec::new();
-    Directory::new(connection, feed.id)?.each_block(known, &stretches, series, |key, entry| {
-        if !ranges.overlapping(times(key.1, feed.span)).is_empty() {
-            only_recent.remove(&key);
-            blocks.push((key, Some(entry)));
-        }
-    })?;
-    blocks.extend(only_recent.into_iter().map(|key| (key, None)));
-    Ok(blocks)
-}
-
-/// Reads all versions of the points of a block.
-pub(super) fn rows_of(
-    directory: &mut Directory<'_>,
-    key: BlockKey,
-    entry: Option<&BlockEntry>,
-    recent: &RecentPoints,
-) -> StoreResult<Vec<PointVersion>> {
-    let rows = entry.map_or(Ok(Vec::new()), |entry| directory.rows(key, entry))?;
-    Ok(combine(rows, recent.rows(key)))
 }

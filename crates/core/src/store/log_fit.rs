@@ -85,37 +85,30 @@ struct Commits {
 }
 
 impl Commits {
-    /// Reads a log up to its last complete commit, as `SQLite` does.
+    /// Reads the marks of a log. `SQLite` also verifies the checksums of the frames. They are not
+    /// needed here: each mark has its own, and an interrupted commit belongs to the same file.
     fn read(mut log: impl Read) -> io::Result<Option<Self>> {
         let mut header = [0; LOG_HEADER];
         if !fill(&mut log, &mut header)? {
             return Ok(None);
         }
-        let (magic, size) = (number(&header, 0), number(&header, 8) as usize);
-        let mut sum = FrameSum { sums: [0; 2], is_big: magic & 1 == 1 };
-        sum.add(&header[..24]);
-        let is_log = magic & !1 == LOG && size.is_power_of_two() && (512..=1 << 16).contains(&size);
-        if !is_log || !sum.matches(&header, 24) {
+        let size = number(&header, 8) as usize;
+        let is_log = number(&header, 0) & !1 == LOG && size.is_power_of_two();
+        if !is_log || !(512..=1 << 16).contains(&size) {
             return Ok(None);
         }
-        let (mut found, mut open) = (None::<Self>, Vec::new());
+        let (mut found, mut open) = (None::<Self>, None);
         let mut frame = vec![0; FRAME_HEADER + size];
-        while fill(&mut log, &mut frame)? {
-            sum.add(&frame[..8]);
-            sum.add(&frame[FRAME_HEADER..]);
-            if frame[8..16] != header[16..24] || !sum.matches(&frame, 16) {
-                break;
-            }
+        // Frames of an earlier log have other random numbers.
+        while fill(&mut log, &mut frame)? && frame[8..16] == header[16..24] {
             if PLACES.contains(&number(&frame, 0)) {
-                open.extend(CommitMark::on_page(&frame[FRAME_HEADER..]));
+                // If a commit wrote the page twice, its last version counts.
+                open = CommitMark::on_page(&frame[FRAME_HEADER..]).or(open);
             }
             if number(&frame, 4) != 0 {
-                let commits = found.get_or_insert_default();
-                // If a commit wrote the page twice, its last version counts.
-                let last = open.pop();
+                let (commits, last) = (found.get_or_insert_default(), open.take());
                 commits.first = commits.first.or(last);
                 commits.ids.extend(last.map(|mark| mark.id));
-                open.clear();
             }
         }
         Ok(found)
@@ -133,32 +126,4 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 
 fn number(bytes: &[u8], place: usize) -> u32 {
     bytes[place..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
-}
-
-#[derive(Debug)]
-struct FrameSum {
-    sums: [u32; 2],
-    is_big: bool,
-}
-
-impl FrameSum {
-    fn add(&mut self, bytes: &[u8]) {
-        let [mut one, mut two] = self.sums;
-        let (pairs, _) = bytes.as_chunks::<8>();
-        for [a, b, c, d, e, f, g, h] in pairs.iter().copied() {
-            let (first, second) = ([a, b, c, d], [e, f, g, h]);
-            let (first, second) = if self.is_big {
-                (u32::from_be_bytes(first), u32::from_be_bytes(second))
-            } else {
-                (u32::from_le_bytes(first), u32::from_le_bytes(second))
-            };
-            one = one.wrapping_add(first).wrapping_add(two);
-            two = two.wrapping_add(second).wrapping_add(one);
-        }
-        self.sums = [one, two];
-    }
-
-    fn matches(&self, bytes: &[u8], place: usize) -> bool {
-        self.sums == [number(bytes, place), number(bytes, place + 4)]
-    }
 }

@@ -41,18 +41,18 @@ impl Store {
     }
 
     fn remove(&self, feed: &str, removal: &Removal<'_>, watch: &Watch) -> Result<Freed> {
-        let numbers = self.write(|writer| removal.begin(writer, feed))?;
+        let numbers = self.write(|writer, _| removal.begin(writer, feed))?;
         watch.expect(numbers.len() as u64);
         let mut removed = Freed::default();
         for numbers in numbers.chunks(AT_ONCE) {
-            removed += self.write(|writer| writer.remove(feed, numbers, watch, removal))?;
+            removed += self.write(|writer, _| removal.remove(writer, feed, numbers, watch))?;
         }
         Ok(removed)
     }
 
     /// Returns free space of the file to the disk, and its number of bytes.
     pub fn give_back(&self, watch: &Watch) -> Result<u64> {
-        self.write(|writer| removal::give_back(writer, watch))
+        self.write(|writer, turn| removal::give_back(writer.connection()?, turn, watch))
     }
 
     /// The store may be in use.
@@ -71,15 +71,16 @@ impl Store {
             connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
             copy(connection, &part, watch)
         });
-        if copied.is_err() {
-            remove_copy(&part);
-        }
-        copied.and_then(|()| {
+        let put = copied.and_then(|()| {
             files::put(&part, &to, false).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => exists(),
                 _ => system(&to, "the copy cannot be renamed", &error),
             })
-        })
+        });
+        if put.is_err() {
+            remove_copy(&part);
+        }
+        put
     }
 
     /// Reads everything and verifies the checksums.
@@ -104,7 +105,7 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     feed.state(connection)?;
     let known = FeedIndex::load(connection, feed)?;
     let mut directory = Directory::new(connection, feed.id)?;
-    let found = FoundBlocks::load(connection, &known, feed, &Ranges::all())?;
+    let found = FoundBlocks::load(connection, &known, feed, &Ranges::all(), None)?;
     let mut arrivals = ArrivalSums::default();
     watch.expect(found.blocks.len() as u64);
     for blocks in found.blocks.chunks(VERIFIED) {

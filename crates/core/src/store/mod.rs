@@ -64,7 +64,8 @@ use self::failure::{StoreFailure, store_error};
 pub use self::feed_queue::Turn;
 pub(crate) use self::feed_queue::Turns;
 use self::feeds::{FeedRow, Feeds};
-use self::found_blocks::{FoundBlocks, rows_of};
+use self::found_blocks::FoundBlocks;
+use self::hold::WriteTurn;
 pub use self::names::KeptNames;
 use self::page_merge::RecentLimits;
 pub(crate) use self::pages::PageChains;
@@ -204,11 +205,10 @@ impl Store {
             let known = FeedIndex::load(connection, feed)?;
             let mut directory = Directory::new(connection, feed.id)?;
             let held = |range: &Range| {
-                let found = FoundBlocks::load(connection, &known, feed, &(*range).into())?;
-                for (key, entry) in found.blocks {
-                    let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
-                    let mut rows = rows.into_iter();
-                    if rows.any(|row| range.has(row.timestamp)) {
+                let found = FoundBlocks::load(connection, &known, feed, &(*range).into(), None)?;
+                for block in &found.blocks {
+                    let rows = found.rows(&mut directory, *block)?;
+                    if rows.iter().any(|row| range.has(row.timestamp)) {
                         return Ok(true);
                     }
                 }
@@ -257,7 +257,7 @@ impl Store {
             .with_hint("Open it again without read_only=."))
     }
 
-    fn write<T>(&self, write: impl FnOnce(&mut Writer) -> StoreResult<T>) -> Result<T> {
+    fn write<T>(&self, write: impl FnOnce(&mut Writer, &WriteTurn) -> StoreResult<T>) -> Result<T> {
         self.refuse_read_only()?;
         let open = || StoreConnection::open_prepared(&self.path, self.busy_timeout);
         self.with_path(self.writers.write(open, write))
@@ -317,7 +317,7 @@ impl Target for Store {
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied> {
-        self.write(|writer| {
+        self.write(|writer, _| {
             writer.commit(feed, |changes, feeds, known| {
                 apply::apply(changes, (feeds, known), feed, delivery, state, self.limits)
             })

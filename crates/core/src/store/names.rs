@@ -4,9 +4,9 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
-use super::Store;
 use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
+use super::{Store, schema};
 use crate::data::DiscoveryShape;
 use crate::error::Result;
 
@@ -107,6 +107,7 @@ impl Store {
             }
             Err(refusal) => KeptNames { asked_at, refusal: Some(refusal), ..KeptNames::default() },
         };
-        self.write(|writer| writer.keep_names(kept, origin))
+        let save = |changes: &Connection| kept.save(changes, origin);
+        self.write(|writer, _| schema::commit(writer.connection()?, save))
     }
 }

@@ -22,23 +22,14 @@ mod unix {
 
     /// `mounts` is the text of `/proc/self/mountinfo`.
     fn mounted(mounts: &str, path: &Path) -> Option<String> {
-        let mut nearest: Option<(PathBuf, &str)> = None;
-        for line in mounts.lines() {
-            // "36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw"
-            let Some((mount, kind)) = line.split_once(" - ") else { continue };
-            let (Some(point), Some(kind)) = (mount.split(' ').nth(4), kind.split(' ').next())
-            else {
-                continue;
-            };
-            let point = unescape(point);
-            let covers = path.starts_with(&point);
-            // A later mount on the same point hides the earlier one.
-            let length = |point: &Path| point.components().count();
-            if covers && nearest.as_ref().is_none_or(|(near, _)| length(&point) >= length(near)) {
-                nearest = Some((point, kind));
-            }
-        }
-        let (_, kind) = nearest?;
+        // "36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw"
+        let covering = mounts.lines().filter_map(|line| {
+            let (mount, kind) = line.split_once(" - ")?;
+            let point = unescape(mount.split(' ').nth(4)?);
+            path.starts_with(&point).then_some((point, kind.split(' ').next()?))
+        });
+        // Of equal lengths the last one, because a later mount on the same point hides the earlier.
+        let (_, kind) = covering.max_by_key(|(point, _)| point.components().count())?;
         let matches = |known: &str| match known.strip_suffix('*') {
             Some(beginning) => kind.starts_with(beginning),
             None => kind == known,

@@ -3,19 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::Connection;
-
 use super::block::PointVersion;
-use super::directory::Directory;
-use super::directory_page::{BlockKey, PageKey};
+use super::directory_page::BlockKey;
 use super::failure::StoreResult;
-use super::feeds::FeedRow;
 use super::history::{MergeCounts, combine, merge, successor};
 use super::pages::PageRow;
 use super::recent::SeriesPoint;
 use super::seen::SeenPoints;
 use super::seen_log::LaterPages;
-use super::writer_cache::KnownFeed;
+use super::writer_cache::FeedChange;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecentLimits {
@@ -38,10 +34,7 @@ impl Default for RecentLimits {
 }
 
 pub(super) struct PageMerge<'c, 'k> {
-    connection: &'c Connection,
-    directory: Directory<'c>,
-    known: &'k mut KnownFeed,
-    feed: &'k mut FeedRow,
+    change: FeedChange<'c, 'k>,
     log: PageRow,
     limits: RecentLimits,
     counts: MergeCounts,
@@ -50,16 +43,8 @@ pub(super) struct PageMerge<'c, 'k> {
 }
 
 impl<'c, 'k> PageMerge<'c, 'k> {
-    pub(super) fn new(
-        connection: &'c Connection,
-        known: &'k mut KnownFeed,
-        feed: &'k mut FeedRow,
-        log: PageRow,
-        limits: RecentLimits,
-    ) -> StoreResult<Self> {
-        let directory = Directory::new(connection, feed.id)?;
-        let (counts, few) = (MergeCounts::default(), Vec::new());
-        Ok(Self { connection, directory, known, feed, log, limits, counts, few })
+    pub(super) fn new(change: FeedChange<'c, 'k>, log: PageRow, limits: RecentLimits) -> Self {
+        Self { change, log, limits, counts: MergeCounts::default(), few: Vec::new() }
     }
 
     /// `later` is set if the page is not the newest. `brought` is set for the last page of a chain:
@@ -72,10 +57,10 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     ) -> StoreResult<MergeCounts> {
         if later.is_some() {
             // The page changes histories, and some of their rows are still recent.
-            let all = self.known.recent.stretches().map(|(stretch, _)| stretch).collect();
-            self.move_recent(&all)?;
+            let all = self.change.known.recent.stretches().map(|(stretch, _)| stretch).collect();
+            self.change.move_recent(&all)?;
         }
-        if brought.is_some() && self.feed.span > 0 {
+        if brought.is_some() && self.change.feed.span > 0 {
             let mut blocks: BTreeMap<_, _> = incoming.into_iter().collect();
             for key in self.blocks_of_chain()? {
                 blocks.entry(key).or_default();
@@ -87,19 +72,19 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         }
         self.save_few()?;
         let due = self.due();
-        self.move_recent(&due)?;
-        self.directory.finish(&mut self.known.index, self.feed)?;
+        self.change.move_recent(&due)?;
+        self.change.finish()?;
         Ok(self.counts)
     }
 
     /// The blocks that may have a point in the range of the page's chain.
-    fn blocks_of_chain(&self) -> StoreResult<Vec<BlockKey>> {
+    fn blocks_of_chain(&mut self) -> StoreResult<Vec<BlockKey>> {
+        let FeedChange { directory, known, feed, .. } = &mut self.change;
         let PageRow { start, end, .. } = self.log;
-        let stretches = start.div_euclid(self.feed.span)..end.div_euclid(self.feed.span) + 1;
+        let stretches = start.div_euclid(feed.span)..end.div_euclid(feed.span) + 1;
         let mut blocks = Vec::new();
-        let add = |key, _| blocks.push(key);
-        self.directory.each_block(&self.known.index, &stretches, None, add)?;
-        blocks.extend(self.known.recent.keys().filter(|key| stretches.contains(&key.1)));
+        directory.each_block(&known.index, &stretches, None, |key, _| blocks.push(key))?;
+        blocks.extend(known.recent.keys().filter(|key| stretches.contains(&key.1)));
         Ok(blocks)
     }
 
@@ -112,48 +97,25 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     ) -> StoreResult<()> {
         let mut all = None;
         if let Some(brought) = brought {
-            let rows = all.insert(self.rows_of(key)?);
+            let rows = all.insert(self.change.rows_of(key)?);
             add_absent(&self.log, key, rows, brought, &mut incoming);
         }
         if incoming.is_empty() {
             return Ok(());
         }
         if later.is_none() && incoming.len() < self.limits.few {
-            return match all {
-                Some(rows) => {
-                    let few = newer(&rows, &[], &incoming, &mut self.counts);
-                    self.few.extend(few.map(|row| (key, row)));
-                    Ok(())
-                }
-                None => self.add_few(key, &incoming),
+            let (rows, recent) = match &all {
+                Some(rows) => (rows.as_slice(), &[][..]),
+                None => self.change.cached_rows(key, self.limits.most)?,
             };
+            let few = newer(rows, recent, &incoming, &mut self.counts);
+            self.few.extend(few.map(|row| (key, row)));
+            return Ok(());
         }
-        let rows = all.map_or_else(|| self.rows_of(key), Ok)?;
+        let rows = all.map_or_else(|| self.change.rows_of(key), Ok)?;
         let events = |timestamp| later.map_or_else(Vec::new, |l| l.events(key.0, timestamp));
         let merged = merge(&rows, &incoming, events, &mut self.counts);
-        merged.map_or(Ok(()), |rows| self.store(key, rows))
-    }
-
-    /// Includes recent points.
-    fn rows_of(&mut self, key: BlockKey) -> StoreResult<Vec<PointVersion>> {
-        let rows = self.directory.rows_of(&self.known.index, key)?;
-        Ok(combine(rows, self.known.recent.rows(key)))
-    }
-
-    /// Collects the rows that the newest page adds to a block.
-    fn add_few(&mut self, key: BlockKey, incoming: &[PointVersion]) -> StoreResult<()> {
-        let KnownFeed { index, recent, blocks } = &mut *self.known;
-        let load = || self.directory.rows_of(index, key);
-        let rows = blocks.rows(key, self.limits.most, load)?;
-        let few = newer(rows, recent.rows(key), incoming, &mut self.counts);
-        self.few.extend(few.map(|row| (key, row)));
-        Ok(())
-    }
-
-    fn store(&mut self, key: BlockKey, rows: Vec<PointVersion>) -> StoreResult<()> {
-        self.directory.store(&self.known.index, key, &rows)?;
-        self.known.blocks.replace(key, rows);
-        Ok(())
+        merged.map_or(Ok(()), |rows| self.change.store(key, rows))
     }
 
     /// Writes the collected rows, as recent points or into their blocks.
@@ -166,16 +128,15 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         if blocks().count() >= self.limits.many {
             let points: Vec<SeriesPoint> = few.iter().map(|(key, row)| (key.0, *row)).collect();
             let sequence = self.log.sequence;
-            return self.known.recent.save(self.connection, self.feed, sequence, points);
+            let FeedChange { connection, known, feed, .. } = &mut self.change;
+            return known.recent.save(connection, feed, sequence, points);
         }
         for few in blocks() {
             let key = few[0].0;
             let rows: Vec<PointVersion> = few.iter().map(|(_, row)| *row).collect();
-            let KnownFeed { index, recent, blocks } = &mut *self.known;
-            let load = || self.directory.rows_of(index, key);
-            let block = blocks.rows(key, self.limits.most, load)?.to_vec();
-            let block = combine(block, recent.rows(key));
-            self.store(key, combine(block, &rows))?;
+            let (block, recent) = self.change.cached_rows(key, self.limits.most)?;
+            let block = combine(block.to_vec(), recent);
+            self.change.store(key, combine(block, &rows))?;
         }
         Ok(())
     }
@@ -183,7 +144,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     /// The stretches with recent points that move into their blocks now.
     fn due(&self) -> BTreeSet<i64> {
         let RecentLimits { dense, most, .. } = self.limits;
-        let recent = &self.known.recent;
+        let recent = &self.change.known.recent;
         let Some(touched) = recent.stretches_of(self.log.sequence) else { return BTreeSet::new() };
         let is_full = recent.len() > most;
         let (mut due, mut left) = (BTreeSet::new(), 0);
@@ -197,48 +158,6 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         }
         if left > most { recent.stretches().map(|(stretch, _)| stretch).collect() } else { due }
     }
-
-    fn move_recent(&mut self, stretches: &BTreeSet<i64>) -> StoreResult<()> {
-        let Self { connection, directory, known, feed, .. } = self;
-        move_into_blocks(connection, directory, known, feed, stretches)
-    }
-}
-
-fn move_into_blocks(
-    connection: &Connection,
-    directory: &mut Directory<'_>,
-    known: &mut KnownFeed,
-    feed: &mut FeedRow,
-    stretches: &BTreeSet<i64>,
-) -> StoreResult<()> {
-    if stretches.is_empty() {
-        return Ok(());
-    }
-    for (key, recent) in known.recent.take(connection, feed, stretches)? {
-        let rows = combine(directory.rows_of(&known.index, key)?, &recent);
-        directory.store(&known.index, key, &rows)?;
-        known.blocks.replace(key, rows);
-    }
-    Ok(())
-}
-
-/// Moves recent points before `end` into their blocks. Returns the directory pages up to there.
-pub(super) fn move_recent(
-    connection: &Connection,
-    known: &mut KnownFeed,
-    feed: &mut FeedRow,
-    end: i64,
-) -> StoreResult<Vec<PageKey>> {
-    if feed.span == 0 {
-        return Ok(Vec::new());
-    }
-    let last = (end - 1).div_euclid(feed.span);
-    let mut directory = Directory::new(connection, feed.id)?;
-    let stretches = known.recent.stretches().map(|(stretch, _)| stretch);
-    let stretches: BTreeSet<i64> = stretches.filter(|stretch| *stretch <= last).collect();
-    move_into_blocks(connection, &mut directory, known, feed, &stretches)?;
-    directory.finish(&mut known.index, feed)?;
-    Ok(known.index.pages_until(last))
 }
 
 /// The rows that the newest page adds to a block.

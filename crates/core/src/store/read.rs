@@ -13,10 +13,9 @@ use super::directory::{Directory, FeedIndex};
 use super::directory_page::{BlockEntry, BlockKey};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
-use super::found_blocks::{FoundBlock, blocks_with, recent_points, rows_of, times};
-use super::history::show;
+use super::found_blocks::{FoundBlock, FoundBlocks, times};
+use super::history::{Change, show};
 use super::pages::{self, PageChains};
-use super::recent::RecentPoints;
 use super::series_filter::SeriesFilter;
 use super::view::{Flagged, PointFilter, ShownPoints, View};
 use crate::data::Identity;
@@ -72,9 +71,8 @@ pub struct Reader {
     view: View,
     flagged: Flagged,
     identities: Vec<Identity>,
-    recent: RecentPoints,
     /// `None` before the first points are requested.
-    blocks: Option<Vec<FoundBlock>>,
+    found: Option<FoundBlocks>,
     /// The index of each series, by its number.
     order: Vec<usize>,
     at: usize,
@@ -88,19 +86,17 @@ impl Reader {
         name: &str,
         choose: impl FnOnce(&FeedSnapshot<'_>) -> StoreResult<(PointFilter, T)>,
     ) -> StoreResult<(Self, T)> {
-        let (feed, known, ranges, series, recent, filter, chosen) =
-            link.read(path, |connection| {
-                let feed = Feeds::load(connection)?.known(name)?.clone();
-                let (filter, chosen) = choose(&FeedSnapshot { connection, feed: &feed })?;
-                let first = filter.ranges.iter().next().map_or(i64::MAX, |range| range.start);
-                feed.retention.check(name, filter.view, first)?;
-                let kept = Range::new(feed.retention.kept_from, i64::MAX);
-                let ranges = filter.ranges.and(&kept.into());
-                let known = FeedIndex::load(connection, &feed)?;
-                let series = pick(&filter.series, &known, name)?;
-                let recent = recent_points(connection, &feed, &ranges, series.as_deref())?;
-                Ok((feed, known, ranges, series, recent, filter, chosen))
-            })?;
+        let (feed, known, filter, chosen) = link.read(path, |connection| {
+            let feed = Feeds::load(connection)?.known(name)?.clone();
+            let (filter, chosen) = choose(&FeedSnapshot { connection, feed: &feed })?;
+            let first = filter.ranges.iter().next().map_or(i64::MAX, |range| range.start);
+            feed.retention.check(name, filter.view, first)?;
+            let known = FeedIndex::load(connection, &feed)?;
+            Ok((feed, known, filter, chosen))
+        })?;
+        let kept = Range::new(feed.retention.kept_from, i64::MAX);
+        let ranges = filter.ranges.and(&kept.into());
+        let series = pick(&filter.series, &known, name)?;
         let mut identities: Vec<Identity> = known.series.keys().cloned().collect();
         identities.sort_unstable();
         let mut order = vec![0; identities.len() + 1];
@@ -116,8 +112,7 @@ impl Reader {
             view: filter.view,
             flagged: filter.flagged,
             identities,
-            recent,
-            blocks: None,
+            found: None,
             order,
             at: 0,
             link,
@@ -178,7 +173,7 @@ impl Reader {
         let outcome = work(self);
         let outcome = self.link.check_unchanged(&self.path).and(outcome);
         outcome.map_err(|failure| {
-            self.blocks = Some(Vec::new());
+            self.found = Some(FoundBlocks::default());
             self.at = 0;
             failure.into_error(&self.path)
         })
@@ -186,20 +181,30 @@ impl Reader {
 
     fn add_up(&self) -> StoreResult<u64> {
         let mut directory = Directory::new(self.link.connection()?, self.feed.id)?;
-        let mut count = 0_u64;
-        for (key, entry) in self.found_blocks()? {
-            let listed = entry.filter(|_| self.recent.rows(key).is_empty() && self.is_whole(key));
-            let known = listed.and_then(|entry| entry.summary.count(self.view, self.flagged));
-            if let Some(known) = known {
-                count += known;
-                continue;
-            }
-            let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
-            for range in self.ranges.overlapping(times(key.1, self.feed.span)) {
-                show(&block, *range, self.view, self.flagged, |_, _| count += 1);
+        let (found, mut count) = (self.found_blocks()?, 0_u64);
+        for (key, entry) in found.blocks.iter().copied() {
+            let listed = entry.filter(|_| found.recent.rows(key).is_empty() && self.is_whole(key));
+            match listed.and_then(|entry| entry.summary.count(self.view, self.flagged)) {
+                Some(known) => count += known,
+                None => self.show(&found, &mut directory, (key, entry), |_, _| count += 1)?,
             }
         }
         Ok(count)
+    }
+
+    /// Calls `give` for each point of a block that the read includes.
+    fn show(
+        &self,
+        found: &FoundBlocks,
+        directory: &mut Directory<'_>,
+        block: FoundBlock,
+        mut give: impl FnMut(&PointVersion, Change),
+    ) -> StoreResult<()> {
+        let rows = found.rows(directory, block)?;
+        for range in self.ranges.overlapping(times(block.0.1, self.feed.span)) {
+            show(&rows, *range, self.view, self.flagged, &mut give);
+        }
+        Ok(())
     }
 
     fn is_whole(&self, key: BlockKey) -> bool {
@@ -208,10 +213,9 @@ impl Reader {
         ranges.any(|range| range.start <= block.start && block.end <= range.end)
     }
 
-    fn found_blocks(&self) -> StoreResult<Vec<FoundBlock>> {
-        let Self { known, feed, ranges, recent, .. } = self;
-        let (connection, series) = (self.link.connection()?, self.series.as_deref());
-        blocks_with(connection, known, feed, ranges, series, recent)
+    fn found_blocks(&self) -> StoreResult<FoundBlocks> {
+        let Self { known, feed, ranges, series, .. } = self;
+        FoundBlocks::load(self.link.connection()?, known, feed, ranges, series.as_deref())
     }
 
     /// Finds the blocks that may contain points of the view.
@@ -220,13 +224,13 @@ impl Reader {
     }
 
     fn load_blocks(&mut self) -> StoreResult<()> {
-        if self.blocks.is_some() {
+        if self.found.is_some() {
             return Ok(());
         }
-        let mut blocks = self.found_blocks()?;
-        blocks.retain(|(key, entry)| may_show(self.view, *entry, self.recent.rows(*key)));
+        let FoundBlocks { mut blocks, recent } = self.found_blocks()?;
+        blocks.retain(|(key, entry)| may_show(self.view, *entry, recent.rows(*key)));
         blocks.sort_unstable_by_key(|(key, _)| (self.place(key.0), key.1));
-        self.blocks = Some(blocks);
+        self.found = Some(FoundBlocks { blocks, recent });
         Ok(())
     }
 
@@ -236,7 +240,7 @@ impl Reader {
     }
 
     fn blocks_left(&self) -> &[FoundBlock] {
-        self.blocks.as_deref().and_then(|blocks| blocks.get(self.at..)).unwrap_or_default()
+        self.found.as_ref().and_then(|found| found.blocks.get(self.at..)).unwrap_or_default()
     }
 
     /// Allocates columns for all points that are left. Call [`Reader::find_blocks`] first.
@@ -246,6 +250,7 @@ impl Reader {
 
     /// Estimates the number of points that are left, from the directory only.
     pub(super) fn likely_points(&self) -> usize {
+        let Some(found) = &self.found else { return 0 };
         let points = |(key, entry): &FoundBlock| {
             let count = entry.map_or(0, |BlockEntry { summary, .. }| {
                 let known = summary.count(self.view, self.flagged);
@@ -255,7 +260,7 @@ impl Reader {
                     _ => summary.points,
                 })
             });
-            self.share(key.1, count) + self.recent.rows(*key).len()
+            self.share(key.1, count) + found.recent.rows(*key).len()
         };
         self.blocks_left().iter().map(points).sum()
     }
@@ -295,15 +300,11 @@ impl Reader {
         let mut directory = Directory::new(self.link.connection()?, self.feed.id)?;
         let enough = shown.rows().saturating_add(rows);
         while shown.rows() < enough
-            && let Some((key, entry)) = self.blocks_left().first().copied()
+            && let (Some(found), Some(block)) = (&self.found, self.blocks_left().first().copied())
         {
+            self.show(found, &mut directory, block, |row, change| shown.push(row, change))?;
+            shown.series(&self.identities[self.place(block.0.0)]);
             self.at += 1;
-            let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
-            for range in self.ranges.overlapping(times(key.1, self.feed.span)) {
-                let (view, flagged) = (self.view, self.flagged);
-                show(&block, *range, view, flagged, |row, change| shown.push(row, change));
-            }
-            shown.series(&self.identities[self.place(key.0)]);
         }
         Ok(())
     }

@@ -4,20 +4,18 @@
 //! data and no page adds it. Further transactions remove it, a few directory pages at a time. After
 //! a kill, another call removes the rest.
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 
 use super::block::PointVersion;
-use super::directory::{Directory, FeedIndex};
 use super::directory_page::{BlockSummary, PageKey};
 use super::failure::StoreResult;
-use super::feeds::FeedRow;
 use super::found_blocks::times;
-use super::page_merge::move_recent;
-use super::pages;
+use super::hold::WriteTurn;
 use super::retention::Freed;
-use super::schema::Root;
 use super::watch::Watch;
 use super::writer::Writer;
+use super::writer_cache::FeedChange;
+use super::{pages, schema};
 use crate::data::ranges::{Range, Ranges};
 
 /// File pages.
@@ -42,7 +40,8 @@ impl Removal<'_> {
                 (last.end, None)
             }
         };
-        writer.change(feed, state, |connection, known, feed| {
+        writer.change(feed, state, |change| {
+            let FeedChange { connection, feed, .. } = &mut *change;
             if state.is_some() {
                 feed.retention.forget(end, feed.sequence);
                 pages::forget(connection, feed, end)?;
@@ -50,17 +49,31 @@ impl Removal<'_> {
                 feed.retention.compact(end, feed.sequence);
             }
             feed.pruned = feed.sequence;
-            move_recent(connection, known, feed, end)
+            move_recent(change, end)
+        })
+    }
+
+    pub(super) fn remove(
+        &self,
+        writer: &mut Writer,
+        feed: &str,
+        numbers: &[PageKey],
+        watch: &Watch,
+    ) -> StoreResult<Freed> {
+        writer.change(feed, None, |change| {
+            let mut removed = Freed::default();
+            for number in numbers {
+                removed += self.remove_from(change, *number)?;
+                watch.step(1)?;
+            }
+            Ok(removed)
         })
     }
 
     /// Removes data from the blocks of one directory page.
-    pub(super) fn remove(
-        &self,
-        (directory, known): (&mut Directory<'_>, &FeedIndex),
-        feed: &FeedRow,
-        number: PageKey,
-    ) -> StoreResult<Freed> {
+    fn remove_from(&self, change: &mut FeedChange<'_, '_>, number: PageKey) -> StoreResult<Freed> {
+        let FeedChange { directory, known, feed, .. } = change;
+        let known = &known.index;
         let mut removed = Freed::default();
         for (key, entry) in directory.entries(known, number)? {
             let within = times(key.1, feed.span);
@@ -100,6 +113,20 @@ impl Removal<'_> {
     }
 }
 
+/// Moves recent points before `end` into their blocks. Returns the directory pages up to there.
+fn move_recent(change: &mut FeedChange<'_, '_>, end: i64) -> StoreResult<Vec<PageKey>> {
+    if change.feed.span == 0 {
+        return Ok(Vec::new());
+    }
+    let last = (end - 1).div_euclid(change.feed.span);
+    let stretches = change.known.recent.stretches().map(|(stretch, _)| stretch);
+    let stretches = stretches.filter(|stretch| *stretch <= last).collect();
+    change.move_recent(&stretches)?;
+    // Lists the pages of new blocks.
+    change.finish()?;
+    Ok(change.known.index.pages_until(last))
+}
+
 /// Returns the number of removed versions.
 fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range]) -> u64 {
     let before = rows.len();
@@ -114,9 +141,12 @@ fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range]) -> u64 {
 }
 
 /// Returns the number of bytes.
-pub(super) fn give_back(writer: &Writer, watch: &Watch) -> StoreResult<u64> {
+pub(super) fn give_back(
+    connection: &Connection,
+    turn: &WriteTurn,
+    watch: &Watch,
+) -> StoreResult<u64> {
     watch.step(0)?;
-    let connection = writer.connection()?;
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = number("page_count")?;
     watch.expect(number("freelist_count")?.unsigned_abs());
@@ -134,19 +164,16 @@ pub(super) fn give_back(writer: &Writer, watch: &Watch) -> StoreResult<u64> {
     }
     // Copying the log into the file also shortens the file.
     let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-    writer.without_readers(|connection| connection.query_row(sql, [], |_| Ok(())))?.transpose()?;
+    turn.without_readers(|| connection.query_row(sql, [], |_| Ok(()))).transpose()?;
     let given_back = (pages - number("page_count")?).max(0) * number("page_size")?;
     Ok(given_back.unsigned_abs())
 }
 
 fn vacuum_some(connection: &Connection) -> StoreResult<()> {
-    let changes = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    let mut statement = changes.prepare(&format!("PRAGMA incremental_vacuum({AT_ONCE})"))?;
-    let mut steps = statement.query([])?;
-    while steps.next()?.is_some() {}
-    drop(steps);
-    drop(statement);
-    // Every commit writes its mark.
-    Root::load(&changes)?.save(&changes)?;
-    Ok(changes.commit()?)
+    schema::commit(connection, |changes| {
+        let mut statement = changes.prepare(&format!("PRAGMA incremental_vacuum({AT_ONCE})"))?;
+        let mut steps = statement.query([])?;
+        while steps.next()?.is_some() {}
+        Ok(())
+    })
 }

@@ -8,10 +8,10 @@
 //! In the file, the table of directory pages is called `shelves` and the table of chunks
 //! `contents`. These names are part of the format.
 
-use rusqlite::{Connection, Params, Row, TransactionBehavior};
+use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
 
 use super::bytes::Checksum;
-use super::commit_mark::{CommitMark, NOTHING, root_check};
+use super::commit_mark::{CommitMark, NOTHING};
 use super::failure::{StoreFailure, StoreResult};
 use crate::error::excerpt;
 
@@ -104,7 +104,8 @@ impl Root {
     }
 
     fn check(&self) -> i64 {
-        root_check(self.version, self.made_by.as_bytes(), self.layout, self.digest)
+        let sum = Checksum::new("store").number(self.version).bytes(self.made_by.as_bytes());
+        sum.numbers(&[self.layout, self.digest]).value()
     }
 
     /// Call it once per transaction, because it advances the mark.
@@ -119,6 +120,17 @@ impl Root {
         connection.execute(sql, (version, made_by, layout, digest, check, parent, id, mark))?;
         Ok(())
     }
+}
+
+/// Changes tables other than `feeds` in one transaction. Every commit writes its mark.
+pub(super) fn commit(
+    connection: &Connection,
+    change: impl FnOnce(&Connection) -> StoreResult<()>,
+) -> StoreResult<()> {
+    let changes = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    change(&changes)?;
+    Root::load(&changes)?.save(&changes)?;
+    Ok(changes.commit()?)
 }
 
 fn last_commit(connection: &Connection) -> StoreResult<CommitMark> {

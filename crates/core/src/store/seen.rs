@@ -43,7 +43,7 @@ pub(super) struct SeenPoints {
 /// ```text
 /// groups, for each: series:steps timestamps:steps
 /// ```
-pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>) -> Vec<u8> {
+pub(super) fn encode<'t>(series: impl Iterator<Item = (i64, &'t [i64])>) -> Vec<u8> {
     let mut groups: Vec<(&[i64], Vec<i64>)> = Vec::new();
     let mut places: HashMap<&[i64], usize> = HashMap::new();
     for (series, timestamps) in series {

@@ -50,20 +50,20 @@ fn seen_rows(
 ) -> StoreResult<Vec<SeenRow>> {
     let sql = r#"SELECT sequence, chain, finished, "check", runs FROM seen
         WHERE feed = ?1 AND chain BETWEEN ?2 AND ?3 AND sequence >= ?4"#;
-    let mut statement = connection.prepare(sql)?;
     let (first, last) = chain.map_or((0, u64::MAX >> 1), |chain| (chain, chain));
-    let bounds = [first, last, from].map(u64::cast_signed);
-    let mut found = statement.query((feed, bounds[0], bounds[1], bounds[2]))?;
+    let [first, last, from] = [first, last, from].map(u64::cast_signed);
     let mut rows = Vec::new();
-    while let Some(row) = found.next()? {
+    sum_rows(connection, sql, (feed, first, last, from), |row| {
         let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
         let (sequence, chain, finished) = (number(0)?, number(1)?, number(2)?);
         let seen = SeenRow { sequence, chain, finished, runs: row.get(4)? };
-        if seen.check(feed) != row.get::<_, i64>(3)? {
+        let check = seen.check(feed);
+        if row.get(3) != Ok(check) {
             return Err(StoreFailure::Corrupt("the points of a page do not match their checksum"));
         }
         rows.push(seen);
-    }
+        Ok(check)
+    })?;
     Ok(rows)
 }
 

@@ -7,18 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Identity;
 
-/// In column order: site, line, machine, device, tag.
+/// In column order.
+const NAMES: [&str; 5] = ["site", "line", "machine", "device", "tag"];
+
+/// In column order.
 pub type SeriesIds = [Option<String>; 5];
 
 /// A series must match every list that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct SeriesFilter {
-    pub site: Option<Vec<String>>,
-    pub line: Option<Vec<String>>,
-    pub machine: Option<Vec<String>>,
-    pub device: Option<Vec<String>>,
-    pub tag: Option<Vec<String>>,
+    /// In column order.
+    pub ids: [Option<Vec<String>>; 5],
     pub series: Option<Vec<SeriesIds>>,
 }
 
@@ -26,19 +25,6 @@ impl SeriesFilter {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// The lists of ids, each with its name and the index of its column.
-    #[must_use]
-    pub fn lists(&self) -> [(&'static str, usize, Option<&[String]>); 5] {
-        let lists = [
-            ("site", 0, &self.site),
-            ("line", 1, &self.line),
-            ("machine", 2, &self.machine),
-            ("device", 3, &self.device),
-            ("tag", 4, &self.tag),
-        ];
-        lists.map(|(name, column, list)| (name, column, list.as_deref()))
     }
 
     /// Returns the numbers of the selected series, ascending, or `None` for all. The error is the
@@ -50,7 +36,7 @@ impl SeriesFilter {
         let mut picked: Vec<(SeriesKey<'_>, i64)> =
             known.iter().map(|(identity, number)| (key_of(&identity.0), *number)).collect();
         let mut unknown = None;
-        for (name, column, list) in self.lists() {
+        for (column, (name, list)) in NAMES.into_iter().zip(&self.ids).enumerate() {
             let Some(list) = list else { continue };
             let has: HashSet<&str> =
                 known.keys().filter_map(|ids| ids.0[column].as_deref()).collect();
@@ -85,9 +71,9 @@ fn unlisted(name: &str, id: &str, has: &HashSet<&str>) -> String {
 /// Follows the name of a feed: `, tag "speed"`.
 impl fmt::Display for SeriesFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, _, list) in self.lists() {
+        for (name, list) in NAMES.into_iter().zip(&self.ids) {
             let Some(list) = list else { continue };
-            match list {
+            match list.as_slice() {
                 [one] => write!(f, ", {name} {one:?}")?,
                 _ => write!(f, ", {} {name}s", list.len())?,
             }

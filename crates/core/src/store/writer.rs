@@ -5,20 +5,13 @@ use std::collections::HashMap;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::connection::StoreConnection;
-use super::directory::Directory;
-use super::directory_page::PageKey;
 use super::failure::{StoreFailure, StoreResult};
-use super::feeds::{FeedRow, Feeds};
+use super::feeds::Feeds;
 use super::hold::WriteTurn;
-use super::names::KeptNames;
-use super::removal::Removal;
-use super::retention::Freed;
-use super::schema::Root;
-use super::watch::Watch;
-use super::writer_cache::{BlockCache, KnownFeed};
+use super::writer_cache::{BlockCache, FeedChange, KnownFeed};
 use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
@@ -28,8 +21,6 @@ const MOST_POINTS: usize = 1 << 21;
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// Set while it writes.
-    turn: Option<WriteTurn>,
     link: StoreConnection,
     /// The feeds after the last commit of this connection.
     feeds: Option<Feeds>,
@@ -40,7 +31,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(link: StoreConnection) -> Self {
-        Self { turn: None, link, feeds: None, known: HashMap::new(), points: 0 }
+        Self { link, feeds: None, known: HashMap::new(), points: 0 }
     }
 
     /// `state` replaces the feed's state, if given.
@@ -48,18 +39,20 @@ impl Writer {
         &mut self,
         name: &str,
         state: Option<&[u8]>,
-        change: impl FnOnce(&Connection, &mut KnownFeed, &mut FeedRow) -> StoreResult<T>,
+        change: impl FnOnce(&mut FeedChange<'_, '_>) -> StoreResult<T>,
     ) -> StoreResult<T> {
         self.commit(name, |changes, feeds, known| {
             let mut feed = feeds.known(name)?.clone();
-            let mut known = KnownFeed::current(changes, &feed, known)?;
-            let outcome = change(changes, &mut known, &mut feed)?;
+            let known = KnownFeed::current(changes, &feed, known)?;
+            let mut changed = FeedChange::new(changes, known, &mut feed)?;
+            let outcome = change(&mut changed)?;
+            changed.finish()?;
             feed.generation += 1;
             known.index.generation = feed.generation;
             known.blocks = BlockCache::default();
             let state = state.map_or_else(|| feed.state(changes), |state| Ok(state.to_vec()))?;
             feeds.save(changes, feed, &state)?;
-            Ok((Some(known), outcome))
+            Ok(outcome)
         })
     }
 
@@ -67,18 +60,14 @@ impl Writer {
     pub(super) fn commit<T>(
         &mut self,
         feed: &str,
-        write: impl FnOnce(
-            &Connection,
-            &mut Feeds,
-            Option<KnownFeed>,
-        ) -> StoreResult<(Option<KnownFeed>, T)>,
+        write: impl FnOnce(&Connection, &mut Feeds, &mut Option<KnownFeed>) -> StoreResult<T>,
     ) -> StoreResult<T> {
-        let (feeds, known) = (self.feeds.take(), self.known.remove(feed));
+        let (feeds, mut known) = (self.feeds.take(), self.known.remove(feed));
         self.points -= known.as_ref().map_or(0, KnownFeed::points);
-        let connection = self.link.connection_mut()?;
-        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let connection = self.link.connection()?;
+        let changes = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
         let mut feeds = Feeds::load_changed(&changes, feeds)?;
-        let (known, outcome) = write(&changes, &mut feeds, known)?;
+        let outcome = write(&changes, &mut feeds, &mut known)?;
         changes.commit()?;
         self.feeds = Some(feeds);
         if let Some(known) = known {
@@ -87,61 +76,25 @@ impl Writer {
         Ok(outcome)
     }
 
-    pub(super) fn remove(
-        &mut self,
-        feed: &str,
-        numbers: &[PageKey],
-        watch: &Watch,
-        removal: &Removal<'_>,
-    ) -> StoreResult<Freed> {
-        self.change(feed, None, |connection, known, feed| {
-            let mut removed = Freed::default();
-            let mut directory = Directory::new(connection, feed.id)?;
-            for number in numbers {
-                removed += removal.remove((&mut directory, &known.index), feed, *number)?;
-                watch.step(1)?;
-            }
-            directory.finish(&mut known.index, feed)?;
-            Ok(removed)
-        })
-    }
-
-    pub(super) fn keep_names(&mut self, names: KeptNames, origin: &str) -> StoreResult<()> {
-        // The cached feeds have the mark of the previous commit.
-        self.feeds = None;
-        let connection = self.link.connection_mut()?;
-        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        names.save(&changes, origin)?;
-        Root::load(&changes)?.save(&changes)?;
-        Ok(changes.commit()?)
-    }
-
     /// Keeps other processes from writing.
-    fn in_turn<T>(&mut self, write: impl FnOnce(&mut Self) -> StoreResult<T>) -> StoreResult<T> {
-        match self.link.turn() {
-            Ok(turn) => self.turn = Some(turn),
+    fn in_turn<T>(
+        &mut self,
+        write: impl FnOnce(&mut Self, &WriteTurn) -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        let turn = match self.link.turn() {
+            Ok(turn) => turn,
             Err(failure) => {
                 self.link.save_removed_log()?;
                 return Err(failure);
             }
-        }
-        let outcome = write(self);
-        let turn = self.turn.take();
+        };
+        let outcome = write(self, &turn);
         if outcome.is_ok() {
             self.link.check_names()?;
             // If this fails, the next writer tries again.
-            let _later = turn.map(|turn| self.link.copy_long_log(&turn));
+            let _later = self.link.copy_long_log(&turn);
         }
         outcome
-    }
-
-    /// Returns `None` without running `work` if somebody reads.
-    pub(super) fn without_readers<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> T,
-    ) -> StoreResult<Option<T>> {
-        let connection = self.link.connection()?;
-        Ok(self.turn.as_ref().and_then(|turn| turn.without_readers(|| work(connection))))
     }
 
     pub(super) fn connection(&self) -> StoreResult<&Connection> {
@@ -193,7 +146,7 @@ impl Writers {
     pub(super) fn write<T>(
         &self,
         open: impl FnOnce() -> StoreResult<StoreConnection>,
-        write: impl FnOnce(&mut Writer) -> StoreResult<T>,
+        write: impl FnOnce(&mut Writer, &WriteTurn) -> StoreResult<T>,
     ) -> StoreResult<T> {
         // A panic drops the writer. The next call opens another.
         let mut slot = self.lock();

@@ -7,7 +7,7 @@ use super::json::{Parser, ValueKind, under};
 use super::known_series::{Keys, KnownSeries};
 use super::names::{Member, MemberNames};
 use super::points::PointReader;
-use super::quality::{SeriesTimes, repeated};
+use super::quality::count_unusual;
 use super::settings::DecodeSettings;
 use crate::data::columns::ColumnsBuilder;
 use crate::data::point_columns::{Envelope, Identity, PointColumns};
@@ -35,9 +35,8 @@ pub(super) struct EnvelopeReader<'a, 's> {
     columns: ColumnsBuilder<'a>,
     known: &'s mut KnownSeries,
     envelopes: Vec<Envelope>,
-    /// Distinct, in order of arrival, with their timestamps.
+    /// Distinct, in order of arrival.
     series: Vec<Identity>,
-    times: Vec<SeriesTimes>,
     /// Known series by their index on this page.
     indices: Vec<Option<u32>>,
     /// Whether each list of unknown members in [`KnownSeries`] was reported.
@@ -79,7 +78,6 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             columns: ColumnsBuilder::new(rows, settings.extra_columns.len()),
             envelopes: Vec::new(),
             series: Vec::new(),
-            times: Vec::new(),
             indices: vec![None; known.len()],
             noted: Vec::new(),
             known,
@@ -178,11 +176,9 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         let index = *self.indices[number].get_or_insert(new);
         if index == new {
             self.series.push(self.known.identity(number).clone());
-            self.times.push(SeriesTimes::default());
         }
-        let (series, rows) = (index as usize, start..self.columns.rows());
-        self.times[series].add(&self.columns.timestamps()[rows.clone()]);
-        self.envelopes.push(Envelope { series, rows });
+        let rows = start..self.columns.rows();
+        self.envelopes.push(Envelope { series: index as usize, rows });
     }
 
     /// Once per page and recognised envelope.
@@ -297,14 +293,14 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
 
     /// Completes the report.
     pub(super) fn finish(self, report: &mut PageReport) -> Result<PointColumns> {
-        let timestamps = self.columns.timestamps();
-        report.points = timestamps.len() as u64;
+        report.points = self.columns.rows() as u64;
         report.series = self.series.len() as u64;
-        report.repeated = repeated(&self.times, &self.envelopes, timestamps);
-        self.points.count_unusual(&self.columns, report);
         report.timestamp_forms.extend(self.points.timestamp_form());
         self.check_values(report)?;
-        self.columns.finish(self.series, self.envelopes, &self.settings.extra_columns)
+        let extras = &self.settings.extra_columns;
+        let points = self.columns.finish(self.series, self.envelopes, extras)?;
+        count_unusual(&points, self.settings, report);
+        Ok(points)
     }
 }
 

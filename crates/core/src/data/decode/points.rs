@@ -7,7 +7,6 @@ use super::ignored::take_plain_value;
 use super::json::{Parser, ValueKind, under};
 use super::names::{Member, MemberNames};
 use super::number::{Number, take_count};
-use super::quality::DataQuality;
 use super::settings::DecodeSettings;
 use super::times::TimeReader;
 use crate::data::columns::{ColumnsBuilder, PointRow};
@@ -27,7 +26,6 @@ pub(super) struct PointReader {
     names: MemberNames,
     member_names: Vec<String>,
     times: TimeReader,
-    quality: DataQuality,
     /// The bits of the members that any point has.
     seen: u64,
 }
@@ -65,7 +63,6 @@ impl PointReader {
             names: MemberNames::new(member_names.iter().map(String::as_str)),
             member_names,
             times: TimeReader::new(settings),
-            quality: DataQuality::new(settings),
             seen: 0,
         }
     }
@@ -105,10 +102,6 @@ impl PointReader {
         self.seen |= point.seen_before;
         report.values_missing += point.incomplete;
         Ok(())
-    }
-
-    pub(super) fn count_unusual(&self, columns: &ColumnsBuilder<'_>, report: &mut PageReport) {
-        self.quality.count(&columns.all_rows(), report);
     }
 
     fn points<'a>(

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::super::point_columns::PointColumns;
-use super::super::ranges::{Range, Ranges};
+use super::super::ranges::{Range, Ranges, ceil};
 use super::local_grid::timestamp;
 use crate::error::{Error, Kind, Result};
 
@@ -96,13 +96,15 @@ impl Expected {
         self.read.iter().map(|range| self.count(range)).fold(0, i64::saturating_add)
     }
 
-    /// The read buckets, ascending.
-    pub(super) fn times(&self) -> impl Iterator<Item = i64> {
-        self.read.iter().flat_map(|range| {
-            let first = range.start + (-range.start).rem_euclid(self.width);
-            let width = self.width;
-            std::iter::successors(Some(first), move |time| time.checked_add(width))
-                .take_while(move |time| *time < range.end)
+    /// The ranges of read buckets that are not among `times`, which are ascending.
+    pub(super) fn gaps(&self, times: &[i64]) -> impl Iterator<Item = Range> {
+        self.read.iter().flat_map(move |read| {
+            let [mut open, end] = [read.start, read.end].map(|at| ceil(at, self.width));
+            let there = &times[times.partition_point(|time| *time < open)..];
+            let there = there.iter().copied().take_while(move |time| *time < end);
+            there.chain([end]).map(move |time| {
+                Range::new(std::mem::replace(&mut open, time.saturating_add(self.width)), time)
+            })
         })
     }
 

@@ -27,22 +27,12 @@ pub fn gap_list(
     silent: &[Identity],
 ) -> Result<GapList> {
     expected.check(points)?;
-    let width = expected.width;
-    let aligned = |at: i64| at.saturating_add((-at).rem_euclid(width));
     let (mut table, mut ends, mut buckets) = (TableBuilder::new(0), Vec::new(), Vec::new());
     for series in with_silent(points, silent) {
-        for range in expected.read.iter() {
-            let (mut open, end) = (aligned(range.start), aligned(range.end));
-            let first = series.times.partition_point(|time| *time < open);
-            let there = series.times[first..].iter().copied().take_while(|time| *time < end);
-            for time in there.chain([end]) {
-                if time - open > longer_than.max(0) {
-                    table.push(open, [None; 3], None);
-                    ends.push(time);
-                    buckets.push((time - open) / width);
-                }
-                open = time + width;
-            }
+        for gap in expected.gaps(&series.times).filter(|gap| gap.seconds() > longer_than.max(0)) {
+            table.push(gap.start, [None; 3], None);
+            ends.push(gap.end);
+            buckets.push(expected.count(gap));
         }
         table.series(series.identity);
     }

@@ -26,8 +26,8 @@ pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColu
     }
     let mut nulls = TableBuilder::new(0);
     for series in &all {
-        for time in expected.times().filter(|time| series.times.binary_search(time).is_err()) {
-            nulls.push(time, [None; 3], None);
+        for gap in expected.gaps(&series.times) {
+            gap.cut(expected.width).for_each(|one| nulls.push(one.start, [None; 3], None));
         }
         nulls.series(series.identity);
     }

@@ -13,10 +13,10 @@
 mod byte_lock;
 mod passes;
 mod replacing;
-mod store_files;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -29,7 +29,6 @@ use rusqlite::config::DbConfig;
 use self::byte_lock::{ByteLock, is_used, set};
 pub(super) use self::passes::{ReadPass, WriteTurn};
 pub(super) use self::replacing::Replacing;
-use self::store_files::LogFiles;
 use super::access::{JOURNAL, LOG, MEMORY};
 use super::failure::{StoreResult, busy, foreign_log, in_use, moved};
 use super::log_fit::{FileMark, is_foreign};
@@ -77,7 +76,8 @@ pub(super) struct StoreHold {
 struct HoldState {
     writing: bool,
     readers: usize,
-    log: Option<LogFiles>,
+    /// The log and the shared memory, with their paths.
+    log: Vec<(PathBuf, File)>,
     /// The shared memory, if it was in use when this process opened the store.
     found: Option<File>,
     /// In the file itself, without the log, when it was last read.
@@ -242,9 +242,9 @@ impl StoreHold {
         if !has_lock {
             self.wait(timeout, || set(&self.file, ByteLock::Shared, &USERS))?;
         }
-        let log = LogFiles::open(&self.path, self.writes)?;
-        if let Some(log) = &log {
-            self.wait(timeout, || set(&log.memory, ByteLock::Shared, &MEMORY_USERS))?;
+        let log = self.open_log()?;
+        if let Some((_, memory)) = log.last() {
+            self.wait(timeout, || set(memory, ByteLock::Shared, &MEMORY_USERS))?;
         }
         let mark = FileMark::read(&self.file)?;
         let mut state = self.state.lock();
@@ -252,10 +252,27 @@ impl StoreHold {
         Ok(())
     }
 
+    /// Returns nothing if one of the files does not exist, and always on Windows. There, nothing can
+    /// remove an open file, and a second handle would keep `SQLite` itself from removing it.
+    fn open_log(&self) -> std::io::Result<Vec<(PathBuf, File)>> {
+        let mut files = Vec::new();
+        if cfg!(windows) {
+            return Ok(files);
+        }
+        for path in [LOG, MEMORY].map(|ending| beside(&self.path, ending)) {
+            match File::options().read(true).write(self.writes).open(&path) {
+                Ok(file) => files.push((path, file)),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(files)
+    }
+
     /// Lets `SQLite` remove the log if nobody else uses the store.
     fn let_go(&self) {
         let state = self.state.lock();
-        let memories = [state.found.as_ref(), state.log.as_ref().map(|log| &log.memory)];
+        let memories = [state.found.as_ref(), state.log.last().map(|(_, memory)| memory)];
         for memory in memories.into_iter().flatten() {
             let _freed = set(memory, ByteLock::Free, &MEMORY_USERS);
         }
@@ -289,8 +306,15 @@ impl StoreHold {
         Err(moved(&self.path, Some(&beside(&self.path, LOG))).into())
     }
 
+    /// The paths that no longer name the open files.
     fn missing_log(&self) -> std::io::Result<Vec<PathBuf>> {
-        self.state.lock().log.as_ref().map_or(Ok(Vec::new()), |log| log.missing(&self.path))
+        let mut missing = Vec::new();
+        for (path, file) in &self.state.lock().log {
+            if !is_named(file, path)? {
+                missing.push(path.clone());
+            }
+        }
+        Ok(missing)
     }
 
     /// Whether the log or the shared memory was removed and no other file has its name. Then this

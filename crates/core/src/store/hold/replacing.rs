@@ -20,22 +20,18 @@ impl Replacing {
     /// store open after that.
     pub(in crate::store) fn begin(store: &Path, timeout: Duration) -> StoreResult<Self> {
         let hold = StoreHold::new(store)?;
+        let memory = beside(store, MEMORY);
+        let has_users =
+            || File::open(&memory).map_or(Ok(false), |file| is_used(&file, &MEMORY_USERS));
         let alone = || {
             Ok(is_named(&hold.file, store)?
                 && set(&hold.file, ByteLock::Alone, &TURN)?
                 && set(&hold.file, ByteLock::Alone, &USERS)?
-                && !Self::has_memory_users(store)?)
+                && !has_users()?)
         };
         let waited = hold.wait(timeout, alone);
         waited.map_err(|failure| failure.busy_as(|| open_elsewhere(store)))?;
         Ok(Self(hold))
-    }
-
-    fn has_memory_users(store: &Path) -> io::Result<bool> {
-        match File::open(beside(store, MEMORY)) {
-            Ok(memory) => is_used(&memory, &MEMORY_USERS),
-            Err(_) => Ok(false),
-        }
     }
 
     /// Also removes the old log and shared memory. After a kill in between, the next process sees

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::block::PointVersion;
-use super::super::found_blocks::rows_of;
 use super::super::pages::PageRow;
 use super::model::{limits, requests};
 use super::*;
@@ -19,9 +18,9 @@ fn counted(store: &Store, width: i64) -> Delays {
         let known = FeedIndex::load(connection, feed)?;
         let mut directory = Directory::new(connection, feed.id)?;
         let mut delays = Delays::default();
-        let found = FoundBlocks::load(connection, &known, feed, &Ranges::all())?;
-        for (key, entry) in found.blocks {
-            let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
+        let found = FoundBlocks::load(connection, &known, feed, &Ranges::all(), None)?;
+        for block in &found.blocks {
+            let rows = found.rows(&mut directory, *block)?;
             for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
                 for (index, row) in history.iter().enumerate() {
                     if index > 0 && history[index - 1].values == row.values {

@@ -24,10 +24,10 @@ impl Default for Kept {
 /// Removes the data of the first `groups` directory pages, as if the process was killed after them.
 fn remove_some(store: &Store, groups: usize, removal: &Removal<'_>) -> Freed {
     let (mut freed, watch) = (Freed::default(), Watch::default());
-    let numbers = store.write(|writer| removal.begin(writer, "line")).unwrap();
+    let numbers = store.write(|writer, _| removal.begin(writer, "line")).unwrap();
     for number in numbers.iter().take(groups) {
         let one = std::slice::from_ref(number);
-        freed += store.write(|writer| writer.remove("line", one, &watch, removal)).unwrap();
+        freed += store.write(|writer, _| removal.remove(writer, "line", one, &watch)).unwrap();
     }
     freed
 }
@@ -118,10 +118,11 @@ proptest! {
             let connection = Connection::open(folder.file()).unwrap();
             let feed = Feeds::load(&connection).unwrap().find("line").cloned().unwrap();
             let index = FeedIndex::load(&connection, &feed).unwrap();
-            let found = FoundBlocks::load(&connection, &index, &feed, &Ranges::all()).unwrap();
+            let all = Ranges::all();
+            let found = FoundBlocks::load(&connection, &index, &feed, &all, None).unwrap();
             let mut directory = Directory::new(&connection, feed.id).unwrap();
-            for (key, entry) in &found.blocks {
-                let rows = rows_of(&mut directory, *key, entry.as_ref(), &found.recent).unwrap();
+            for block in &found.blocks {
+                let rows = found.rows(&mut directory, *block).unwrap();
                 prop_assert!(rows.iter().all(|row| row.timestamp >= kept.from * MINUTE));
             }
             let chunks = found.blocks.iter().filter(|(_, entry)| entry.is_some()).count();

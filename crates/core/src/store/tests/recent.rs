@@ -105,7 +105,8 @@ fn an_open_read_keeps_only_chosen_series() {
     }
     assert_eq!(rows_and_blocks(&folder), (1, 3));
     let tags = ["t1", "t2"].map(str::to_owned).to_vec();
-    let two = SeriesFilter { tag: Some(tags), ..SeriesFilter::default() };
+    let ids = [None, None, None, None, Some(tags)];
+    let two = SeriesFilter { ids, ..SeriesFilter::default() };
     let filter = PointFilter { series: two, ..all(View::LATEST, Flagged::Keep) };
     for (filter, kept, expected) in [
         (all(View::LATEST, Flagged::Keep), vec![1], vec![1]),

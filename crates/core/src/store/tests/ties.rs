@@ -185,7 +185,7 @@ fn a_log_is_copied_into_the_file_when_nobody_reads() {
     Request::filled(1).apply_to(&store, b"state").unwrap();
     let reader = store.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
     let copied =
-        |store: &Store| store.write(|writer| writer.without_readers(|_| ())).unwrap().is_some();
+        |store: &Store| store.write(|_, turn| Ok(turn.without_readers(|| ()))).unwrap().is_some();
     assert!(!copied(&store));
     drop(reader);
     assert!(copied(&store));
