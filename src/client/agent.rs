@@ -77,19 +77,12 @@ impl FoundAgent {
         AgentLink::new(self.place, self.holder, self.tls, clock)
     }
 
-    /// Whether the agent has the service and subject, so that no key is needed. `lenient` has only the given
-    /// settings.
-    pub(crate) fn serves(
-        &self,
-        settings: Option<&Settings>,
-        lenient: Option<&Settings>,
-        base_url: Option<&str>,
-    ) -> bool {
-        let found = settings.or(lenient).and_then(|settings| settings.base_url.as_deref());
-        let is_own = base_url.or(found).is_none_or(|address| {
+    /// Whether the agent has the service and subject, so that no key is needed.
+    pub(crate) fn serves(&self, settings: &Settings, base_url: Option<&str>) -> bool {
+        let is_own = base_url.or(settings.base_url.as_deref()).is_none_or(|address| {
             BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
         });
-        let is_subject = match settings.and_then(|settings| settings.credential.as_ref()) {
+        let is_subject = match &settings.credential {
             Some(CredentialSettings { mode: Mode::Assertion(subject), .. }) => {
                 subject.trim() == self.holder.subject
             }

@@ -2,7 +2,6 @@ pub(crate) mod agent;
 pub(crate) mod once;
 pub(crate) mod page;
 mod points;
-mod profile_file;
 pub(crate) mod query;
 pub(crate) mod records;
 pub(crate) mod scan;
@@ -128,26 +127,22 @@ impl PyClient {
 impl PyClient {
     /// Without `base_url`, or with `profile`, missing settings are read from variables and a profile.
     #[new]
-    #[pyo3(signature = (base_url=None, **options))]
+    #[pyo3(signature = (
+        base_url=None, *, profile=None, credential=None, clock=None, on_request=None, **options
+    ))]
     fn new<'py>(
         py: Python<'py>,
         base_url: Option<Text<'_>>,
+        profile: Option<Text<'_>>,
+        credential: Given<'py>,
+        clock: Given<'py>,
+        on_request: Option<Py<PyAny>>,
         options: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         // Finding certifi runs Python code, so the end of the process waits.
         let _inside = Inside::enter(py);
         let options = options.unwrap_or_else(|| PyDict::new(py));
-        let taken = |name| -> PyResult<Option<Object<'py>>> {
-            let Some(given) = options.get_item(name)? else { return Ok(None) };
-            options.del_item(name)?;
-            Ok((!given.is_none()).then_some(given))
-        };
-        let (profile, credential, clock) =
-            (taken("profile")?, taken("credential")?, taken("clock")?);
-        let on_request = taken("on_request")?.map(Bound::unbind);
-        let sends_once =
-            taken("sends_once")?.is_some_and(|given| given.is_truthy().unwrap_or(false));
-        let profile = profile.as_ref().map(PyAnyMethods::extract::<Text<'_>>).transpose()?;
+        let sends_once = options.call_method1("pop", ("sends_once", false))?.extract()?;
         let (base_url, profile) = (base_url.map(|text| text.0), profile.map(|text| text.0));
         let found = Found::find(base_url, profile, credential, options)?;
         let made = Self::made(py, &found, clock.as_ref(), on_request, sends_once);

@@ -5,7 +5,6 @@ use pyo3::IntoPyObjectExt;
 use crate::auth::from_settings;
 use crate::bridge::long_work::left_on_interrupt;
 use crate::client::agent::{FoundAgent, is_of_the_agent};
-use crate::client::profile_file::ProfileFile;
 use crate::convert::asked_time::zone_or;
 use crate::convert::state::keywords;
 use crate::convert::values::{duration_or, octets, time_of_day, value_of};
@@ -15,7 +14,7 @@ use siteline_core::client::ClientSettings;
 use siteline_core::data::Shape;
 use siteline_core::http::{BaseUrl, Policy, TransportSettings, Trust};
 use siteline_core::settings::{
-    ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
+    AGENT, ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
 };
 
 /// Completed from variables and a profile.
@@ -26,15 +25,20 @@ pub(crate) struct Found<'py> {
     profile: Option<(PathBuf, String)>,
 }
 
+/// The file of a profile may be a pipe, so Ctrl-C ends the wait.
 pub(crate) fn read_settings(
+    py: Python<'_>,
     profile: Option<&str>,
-    environment: &Environment<'_>,
     given: Given,
-) -> siteline_core::Result<Settings> {
-    match profile {
-        Some(name) => Settings::from_profile(name, environment, given),
-        None => Settings::from_variables(environment, given),
-    }
+) -> PyResult<Result<Settings>> {
+    let profile = profile.map(str::to_owned);
+    left_on_interrupt(py, move || {
+        let environment = Environment::of_process();
+        match profile {
+            Some(name) => Settings::from_profile(&name, &environment, given),
+            None => Settings::from_variables(&environment, given),
+        }
+    })
 }
 
 impl<'py> Found<'py> {
@@ -51,28 +55,16 @@ impl<'py> Found<'py> {
         }
         let py = options.py();
         let given = Given { base_url: base_url.is_some(), credential: credential.is_some() };
-        let file = ProfileFile::read(py)?;
-        let read = |given| {
-            file.used(|environment| guarded(|| Ok(read_settings(profile, environment, given))))
-        };
-        let settings = read(given)?;
-        // With an agent, credential and address may be missing.
-        let unneeded = Given { base_url: true, credential: true };
-        let lenient = if settings.is_err() { read(unneeded)?.ok() } else { None };
-        let named = agent_of(&options, settings.as_ref().ok().or(lenient.as_ref()))?;
+        let mut settings = read_any(py, profile, given, &options)?;
+        let named = agent_of(&options, &settings)?;
         let agent = if given.credential { None } else { FoundAgent::find(py, named, None)? };
-        let agent =
-            agent.filter(|agent| agent.serves(settings.as_ref().ok(), lenient.as_ref(), base_url));
-        let mut settings = match &agent {
-            None => settings.or_raise()?,
-            Some(agent) => {
-                // The key is not read.
-                let mut settings = read(unneeded)?.or_raise()?;
-                settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
-                settings.options.retain(|(name, _)| !is_of_the_agent(name));
-                settings
-            }
-        };
+        if let Some(agent) = agent.filter(|agent| agent.serves(&settings, base_url)) {
+            // The key is not read.
+            (settings.credential, settings.missing) = (None, None);
+            settings.base_url.get_or_insert(agent.holder.base_url);
+            settings.options.retain(|(name, _)| !is_of_the_agent(name));
+        }
+        let mut settings = settings.complete().or_raise()?;
         let address = base_url.map(ToOwned::to_owned).or(settings.base_url.take());
         let all = PyDict::new(py);
         for (name, value) in &settings.options {
@@ -98,14 +90,31 @@ impl<'py> Found<'py> {
     }
 }
 
-fn agent_of(options: &Bound<'_, PyDict>, settings: Option<&Settings>) -> PyResult<Option<String>> {
+/// With an agent, address and credential may be missing, and a file that is not needed unreadable.
+fn read_any(
+    py: Python<'_>,
+    profile: Option<&str>,
+    given: Given,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<Settings> {
+    let has_agent = options.contains("agent")? || Environment::of_process().get(AGENT).is_some();
+    let unneeded = Given { base_url: true, credential: true };
+    let settings = match read_settings(py, profile, given)? {
+        Err(error) if has_agent => match read_settings(py, profile, unneeded)? {
+            Ok(settings) => Ok(Settings { missing: Some(error), ..settings }),
+            Err(_) => Err(error),
+        },
+        settings => settings,
+    };
+    settings.or_raise()
+}
+
+fn agent_of(options: &Bound<'_, PyDict>, settings: &Settings) -> PyResult<Option<String>> {
     match options.get_item("agent")? {
         Some(given) => given.extract().map(Some),
-        None => Ok(settings.and_then(|settings| {
-            settings.options.iter().find_map(|(name, value)| match (*name, value) {
-                ("agent", Value::Text(text)) => Some(text.clone()),
-                _ => None,
-            })
+        None => Ok(settings.options.iter().find_map(|(name, value)| match (*name, value) {
+            ("agent", Value::Text(text)) => Some(text.clone()),
+            _ => None,
         })),
     }
 }
