@@ -14,7 +14,7 @@ use crate::frame::PageSource;
 use crate::prelude::*;
 use crate::store::StoreHandle;
 use crate::sync::arguments::{RunArgs, plan_settings};
-use crate::sync::pages::{Place, SyncedPages};
+use crate::sync::pages::{Place, page_of};
 use siteline_core::client::collect::CollectOnce;
 use siteline_core::client::{NamesFor, ReadNames, keep_names, names_are_due};
 use siteline_core::http::Deadline;
@@ -45,7 +45,6 @@ type HandedOver = (String, Option<PageSource>, Vec<u8>);
 pub(crate) struct SyncHandle {
     args: RunArgs,
     client: Py<PyClient>,
-    pages: SyncedPages,
     /// `None` before the start and after the end.
     run: Arc<Mutex<Option<Arc<Run>>>>,
     place: Mutex<Place>,
@@ -161,9 +160,13 @@ impl SyncHandle {
             let Some(run) = self.run.lock().clone() else { return Ok(None) };
             let next = step(py, || self.place.lock().next(&run))?.or_raise()?;
             let Some(handed) = next else { return Ok(None) };
-            let delivery = handed.delivery.as_ref();
-            let page = delivery.map(|delivery| self.pages.page(&handed.feed, delivery));
-            let page = page.transpose().or_raise()?;
+            let client = &self.client.get().client;
+            let feed = self.args.feeds.iter().find(|feed| feed.name() == handed.feed);
+            let unknown = || Error::new(Kind::InternalError, "a page came for another feed");
+            let feed = feed.ok_or_else(unknown).or_raise()?;
+            let page = handed.delivery.as_ref();
+            let page =
+                page.map(|delivery| page_of(feed, delivery, client)).transpose().or_raise()?;
             let given = (handed.feed.clone(), page, handed.state.clone());
             self.place.lock().handed = Some(handed);
             Ok(Some(given))
@@ -308,7 +311,6 @@ impl PyClient {
         let args = RunArgs::new(&client.client, client.shape.clone(), feeds, options)?;
         let buffer = if is_push { Events::that_defer_requests() } else { Events::default() };
         Ok(SyncHandle {
-            pages: SyncedPages::new(&args.feeds, &client.client),
             place: Mutex::new(Place::new(args.batch)),
             client: slf.clone().unbind(),
             run: Arc::default(),
