@@ -25,7 +25,7 @@ impl FoundAgent {
     pub(crate) fn find(
         py: Python<'_>,
         named: Option<String>,
-        base_url: Option<&BaseUrl>,
+        base_url: Option<&str>,
     ) -> PyResult<Option<Self>> {
         let environment = Environment::of_process();
         let is_named = named.is_some();
@@ -35,7 +35,7 @@ impl FoundAgent {
         }
         let address = AgentAddress::parse(&text).or_raise()?;
         let is_other = address.base_url.as_deref().zip(base_url);
-        if !is_named && is_other.is_some_and(|(its, own)| its != own.as_str()) {
+        if !is_named && is_other.is_some_and(|(its, own)| !is_address(own, its)) {
             return Ok(None);
         }
         let tls = tls(&environment).or_raise()?;
@@ -79,9 +79,8 @@ impl FoundAgent {
 
     /// Whether the agent has the service and subject, so that no key is needed.
     pub(crate) fn serves(&self, settings: &Settings, base_url: Option<&str>) -> bool {
-        let is_own = base_url.or(settings.base_url.as_deref()).is_none_or(|address| {
-            BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
-        });
+        let address = base_url.or(settings.base_url.as_deref());
+        let is_own = address.is_none_or(|address| is_address(address, &self.holder.base_url));
         let is_subject = match &settings.credential {
             Some(CredentialSettings { mode: Mode::Assertion(subject), .. }) => {
                 subject.trim() == self.holder.subject
@@ -91,6 +90,10 @@ impl FoundAgent {
         };
         is_own && (is_subject || self.is_named)
     }
+}
+
+fn is_address(written: &str, base_url: &str) -> bool {
+    BaseUrl::parse(written, true).is_ok_and(|base| base.as_str() == base_url)
 }
 
 pub(crate) fn refuse_settings(options: &Bound<'_, PyDict>) -> PyResult<()> {

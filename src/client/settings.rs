@@ -22,6 +22,7 @@ pub(crate) struct Found<'py> {
     pub(crate) base_url: String,
     pub(crate) credential: Option<Object<'py>>,
     pub(crate) options: Bound<'py, PyDict>,
+    pub(crate) agent: Option<FoundAgent>,
     profile: Option<(PathBuf, String)>,
 }
 
@@ -50,18 +51,21 @@ impl<'py> Found<'py> {
         credential: Option<Object<'py>>,
         options: Bound<'py, PyDict>,
     ) -> PyResult<Self> {
-        if let (Some(address), None) = (base_url, profile) {
-            return Ok(Self { base_url: address.to_owned(), credential, options, profile: None });
-        }
         let py = options.py();
+        if let (Some(address), None) = (base_url, profile) {
+            let agent = FoundAgent::find(py, agent_of(&options, &[])?, Some(address))?;
+            let base_url = address.to_owned();
+            return Ok(Self { base_url, credential, options, agent, profile: None });
+        }
         let given = Given { base_url: base_url.is_some(), credential: credential.is_some() };
         let mut settings = read_any(py, profile, given, &options)?;
-        let named = agent_of(&options, &settings)?;
-        let agent = if given.credential { None } else { FoundAgent::find(py, named, None)? };
-        if let Some(agent) = agent.filter(|agent| agent.serves(&settings, base_url)) {
+        let named = agent_of(&options, &settings.options)?;
+        let agent = FoundAgent::find(py, named, base_url.or(settings.base_url.as_deref()))?;
+        let serves = |agent: &&FoundAgent| !given.credential && agent.serves(&settings, base_url);
+        if let Some(agent) = agent.as_ref().filter(serves) {
             // The key is not read.
             (settings.credential, settings.missing) = (None, None);
-            settings.base_url.get_or_insert(agent.holder.base_url);
+            settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
             settings.options.retain(|(name, _)| !is_of_the_agent(name));
         }
         let mut settings = settings.complete().or_raise()?;
@@ -72,7 +76,8 @@ impl<'py> Found<'py> {
         }
         all.update(options.as_mapping())?;
         let base_url = address.unwrap_or_default();
-        let mut found = Self { base_url, credential, options: all, profile: settings.profile };
+        let profile = settings.profile;
+        let mut found = Self { base_url, credential, options: all, agent, profile };
         if let (None, Some(named)) = (&found.credential, settings.credential) {
             let opened = from_settings(py, named).inspect_err(|error| found.explain(error))?;
             found.credential = Some(opened);
@@ -109,10 +114,13 @@ fn read_any(
     settings.or_raise()
 }
 
-fn agent_of(options: &Bound<'_, PyDict>, settings: &Settings) -> PyResult<Option<String>> {
-    match options.get_item("agent")? {
-        Some(given) => given.extract().map(Some),
-        None => Ok(settings.options.iter().find_map(|(name, value)| match (*name, value) {
+fn agent_of(
+    given: &Bound<'_, PyDict>,
+    settings: &[(&'static str, Value)],
+) -> PyResult<Option<String>> {
+    match given.get_item("agent")? {
+        Some(given) => Ok(Some(given.extract::<Text<'_>>()?.0.to_owned())),
+        None => Ok(settings.iter().find_map(|(name, value)| match (*name, value) {
             ("agent", Value::Text(text)) => Some(text.clone()),
             _ => None,
         })),
