@@ -2,7 +2,6 @@ use pyo3::types::PyMapping;
 use zeroize::Zeroizing;
 
 use crate::bridge::long_work::left_on_interrupt;
-use crate::convert::state::json_text;
 use crate::convert::values::octets;
 use crate::prelude::*;
 use siteline_core::auth::{Checked, Part, PrivateKey};
@@ -90,7 +89,8 @@ pub(super) fn text_or_json(value: &Object<'_>) -> PyResult<Option<Bytes>> {
         return Ok(Some(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
     }
     if value.is_instance_of::<PyMapping>() {
-        return Ok(Some(Zeroizing::new(json_text(value)?.into_bytes())));
+        let json: serde_json::Value = restore(value)?;
+        return Ok(Some(Zeroizing::new(json.to_string().into_bytes())));
     }
     octets(value)
 }

@@ -267,9 +267,9 @@ impl Frame {
 
     /// For the notebook view.
     fn preview<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        let seconds = |every: Every| u32::try_from(every.microseconds()? / 1_000_000).ok();
-        let facts = self.facts();
-        let (bounds, interval) = (facts.bounds, self.every.map_or(facts.interval_seconds, seconds));
+        let (start, end, width) = self.grid();
+        let (bounds, seconds) = (start.zip(end), |width| u32::try_from(width / 1_000_000).ok());
+        let interval = width.and_then(seconds);
         let points = match &self.data {
             Data::Rows(rows) => Arc::clone(&rows.points),
             _ => self.rows(py)?.points,
@@ -311,8 +311,9 @@ impl Stream {
         py: Python<'py>,
         _requested_schema: Option<Object<'py>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let batches = self.frame.get().batch_stream(py, self.shown.clone())?;
-        reader_capsule(py, Box::new(batches.failing_into(Arc::clone(&self.failure))))
+        let mut batches = self.frame.get().batch_stream(py, self.shown.clone())?;
+        batches.failure = Arc::clone(&self.failure);
+        reader_capsule(py, Box::new(batches))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -327,16 +328,6 @@ impl Stream {
 
 pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
     series.into_iter().map(identity)
-}
-
-impl<'py> IntoPyObject<'py> for PageSource {
-    type Target = PyAny;
-    type Output = Object<'py>;
-    type Error = PyErr;
-
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        py.import("siteline.page")?.getattr("Page")?.call1((Frame::of_page(self),))
-    }
 }
 
 #[pyfunction]

@@ -68,19 +68,14 @@ const KINDS: [&str; 7] =
 
 impl Frame {
     fn form(&self, py: Python<'_>) -> PyResult<(Form, RecordBatch)> {
-        match &self.data {
-            Data::Wide(wide) => {
-                let ids =
-                    |one: &Identity| one.0.each_ref().map(|id| id.as_deref().map(str::to_owned));
-                let (measure, series) = (wide.measure, wide.series.iter().map(ids).collect());
-                Ok((Form::Wide { measure, series }, plain(wide).or_raise()?))
-            }
-            _ => {
-                let (batch, is_points, time, own) = self.rows_there(py)?.to_batch().or_raise()?;
-                let (time, with_gaps) = (time.to_owned(), self.there.is_some());
-                Ok((Form::Rows { is_points, time, own, with_gaps }, batch))
-            }
+        if let Data::Wide(wide) = &self.data {
+            let ids = |one: &Identity| one.0.each_ref().map(|id| id.as_deref().map(str::to_owned));
+            let series = wide.series.iter().map(ids).collect();
+            return Ok((Form::Wide { measure: wide.measure, series }, plain(wide).or_raise()?));
         }
+        let (batch, is_points, time, own) = self.rows_there(py)?.to_batch().or_raise()?;
+        let (time, with_gaps) = (time.to_owned(), self.there.is_some());
+        Ok((Form::Rows { is_points, time, own, with_gaps }, batch))
     }
 
     fn kept_source(&self, py: Python<'_>) -> PyResult<Source> {

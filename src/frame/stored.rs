@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_array::RecordBatchReader;
 use arrow_ipc::writer::StreamEncoder;
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyMemoryError;
@@ -28,31 +28,36 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    fn open(&self, flagged: Flagged) -> Result<Reader> {
-        self.read.open(&self.store, flagged)
+    fn opened<T: Send>(
+        &self,
+        py: Python<'_>,
+        flagged: Flagged,
+        work: impl FnOnce(Reader) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        step(py, || self.read.open(&self.store, flagged).and_then(work))?.or_raise()
+    }
+
+    fn flagged(&self) -> Flagged {
+        self.read.state.spec.flagged
     }
 
     pub(crate) fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
-        let reader = step(py, || self.open(self.read.state.spec.flagged))?.or_raise()?;
-        Ok(BatchStream::new(reader, shown))
+        self.opened(py, self.flagged(), |reader| Ok(BatchStream::new(reader, shown)))
     }
 
     pub(crate) fn series(&self, py: Python<'_>) -> PyResult<Vec<Identity>> {
-        let read = || -> Result<Vec<Identity>> {
-            Ok(self.open(self.read.state.spec.flagged)?.picked().cloned().collect())
-        };
-        step(py, read)?.or_raise()
+        self.opened(py, self.flagged(), |reader| Ok(reader.picked().cloned().collect()))
     }
 
     pub(crate) fn count(&self, py: Python<'_>) -> PyResult<u64> {
-        step(py, || self.open(self.read.state.spec.flagged)?.count_points())?.or_raise()
+        self.opened(py, self.flagged(), |mut reader| reader.count_points())
     }
 
     pub(crate) fn count_withdrawn(&self, py: Python<'_>) -> PyResult<u64> {
-        if self.read.state.spec.flagged == Flagged::Drop {
+        if self.flagged() == Flagged::Drop {
             return Ok(0);
         }
-        step(py, || self.open(Flagged::Only)?.count_points())?.or_raise()
+        self.opened(py, Flagged::Only, |mut reader| reader.count_points())
     }
 
     /// All points, in columns that are allocated once: concatenated batches would need twice the memory.
@@ -84,7 +89,7 @@ pub(crate) struct BatchStream {
     shown: Shown,
     schema: SchemaRef,
     /// The error that ended the stream, for [`super::Stream::check`].
-    failure: Arc<OnceLock<Error>>,
+    pub(super) failure: Arc<OnceLock<Error>>,
 }
 
 impl BatchStream {
@@ -96,11 +101,6 @@ impl BatchStream {
     fn of_memory(batch: RecordBatch) -> Self {
         let (shown, schema) = (Shown::default(), batch.schema());
         Self { reader: None, memory: Some(batch), shown, schema, failure: Arc::default() }
-    }
-
-    pub(crate) fn failing_into(mut self, failure: Arc<OnceLock<Error>>) -> Self {
-        self.failure = failure;
-        self
     }
 
     /// Call it within a step.
@@ -230,11 +230,7 @@ impl Batches {
             batch.map(|batch| batch.project(&columns).map_err(|e| broken(&e))).transpose()
         })?
         .or_raise()?;
-        batch.map(|batch| capsule(py, batch)).transpose()
+        let capsule = |batch| reader_capsule(py, Box::new(BatchStream::of_memory(batch)));
+        batch.map(capsule).transpose()
     }
-}
-
-pub(crate) fn capsule(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyCapsule>> {
-    let schema = batch.schema();
-    reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
 }

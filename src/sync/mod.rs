@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
-use crate::frame::PageSource;
+use crate::frame::Frame;
 use crate::prelude::*;
 use crate::store::StoreHandle;
 use crate::sync::arguments::{RunArgs, plan_settings};
@@ -39,7 +39,7 @@ impl Target for KnownStates {
 }
 
 /// Feed, page (`None` if only the state changes), and state.
-type HandedOver = (String, Option<PageSource>, Vec<u8>);
+type HandedOver<'py> = (String, Given<'py>, Vec<u8>);
 
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct SyncHandle {
@@ -155,7 +155,7 @@ impl SyncHandle {
     }
 
     /// The next page or state, if it is ready.
-    fn take(&self, py: Python<'_>) -> PyResult<Option<HandedOver>> {
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<HandedOver<'py>>> {
         guarded(|| {
             let Some(run) = self.run.lock().clone() else { return Ok(None) };
             let next = step(py, || self.place.lock().next(&run))?.or_raise()?;
@@ -164,12 +164,15 @@ impl SyncHandle {
             let feed = self.args.feeds.iter().find(|feed| feed.name() == handed.feed);
             let unknown = || Error::new(Kind::InternalError, "a page came for another feed");
             let feed = feed.ok_or_else(unknown).or_raise()?;
-            let page = handed.delivery.as_ref();
-            let page =
-                page.map(|delivery| page_of(feed, delivery, client)).transpose().or_raise()?;
-            let given = (handed.feed.clone(), page, handed.state.clone());
+            let delivery = handed.delivery.as_ref();
+            let page = delivery.map(|delivery| page_of(feed, delivery, client));
+            let page = page.transpose().or_raise()?;
+            let (name, state) = (handed.feed.clone(), handed.state.clone());
             self.place.lock().handed = Some(handed);
-            Ok(Some(given))
+            // From here on, an exception loses no page.
+            let class = py.import("siteline.page")?.getattr("Page")?;
+            let page = page.map(|page| class.call1((Frame::of_page(page),))).transpose()?;
+            Ok(Some((name, page, state)))
         })
     }
 

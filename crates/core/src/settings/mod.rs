@@ -99,14 +99,15 @@ impl Settings {
         let profile = Profile::find(name, environment, named.is_some(), is_needed)?;
         let mut members = profile.members(given.credential)?;
         members.replace(environment, given.credential)?;
-        Self::of_members(members, &profile, given, || looked_at(environment, &profile))
+        let looked_at = || looked_at(environment, &profile);
+        Ok(Self::of_members(members, &profile, given, looked_at))
     }
 
     /// The settings of this profile only. The variable [`CONFIG`] names its file.
     pub fn from_profile(name: &str, environment: &Environment<'_>, given: Given) -> Result<Self> {
         let profile = Profile::find(name, environment, true, true)?;
         let looked_at = || format!("Looked at: {}.", profile.described());
-        Self::of_members(profile.members(given.credential)?, &profile, given, looked_at)
+        Ok(Self::of_members(profile.members(given.credential)?, &profile, given, looked_at))
     }
 
     fn of_members(
@@ -114,7 +115,7 @@ impl Settings {
         profile: &Profile,
         given: Given,
         looked_at: impl Fn() -> String,
-    ) -> Result<Self> {
+    ) -> Self {
         let (sources, mut base_url) = (members.sources(), members.text("base_url"));
         let is_missing = base_url.is_none() && !given.base_url;
         let mut missing: Vec<_> = is_missing.then_some("base_url").into_iter().collect();
@@ -133,7 +134,7 @@ impl Settings {
         }
         let base_url = base_url.filter(|_| !given.base_url);
         let (options, profile) = (members.options(&OPTIONS), profile.found());
-        Ok(Self { base_url, credential, options, profile, sources, missing })
+        Self { base_url, credential, options, profile, sources, missing }
     }
 }
 
