@@ -13,9 +13,7 @@ use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
 use siteline_core::data::Shape;
 use siteline_core::http::{BaseUrl, Policy, TransportSettings, Trust};
-use siteline_core::settings::{
-    AGENT, ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
-};
+use siteline_core::settings::{AGENT, Environment, Given, Settings, Value, read_certificates};
 
 /// Completed from variables and a profile.
 pub(crate) struct Found<'py> {
@@ -138,29 +136,14 @@ pub(crate) fn settings_with<'py>(
     credential: Authentication,
     options: &Bound<'py, PyDict>,
 ) -> PyResult<(ClientSettings, Bound<'py, PyDict>)> {
-    let mut given = Vec::new();
-    for (name, value) in options {
-        let Some((name, _)) = OPTIONS.iter().find(|(known, _)| name.eq(known).unwrap_or(false))
-        else {
-            let is_moved = |known: &str| name.eq(known).unwrap_or(false);
-            let moved = ASSERTION_OPTIONS.iter().find(|(known, _)| is_moved(known));
-            let message = match moved {
-                Some((name, _)) => format!(
-                    "Client() has no argument '{name}': write siteline.Credential(..., {name}=...)."
-                ),
-                None => format!("Client() got an unexpected keyword argument {}", name.repr()?),
-            };
-            return Err(PyTypeError::new_err(message));
-        };
-        given.push((*name, value));
-    }
     let mut settings = ClientSettings::new(base_url, credential);
     settings.page_size = Some(10_000);
     settings.transport.trust = Trust::from_variables(|name| std::env::var_os(name));
     settings.transport.trust.fallback = certifi(py);
     let pickled = PyDict::new(py);
-    for (name, value) in given {
-        let set = set(&mut settings, name, &value).inspect_err(|error| {
+    for (name, value) in options {
+        let name: String = name.extract()?;
+        let set = set(&mut settings, &name, &value).inspect_err(|error| {
             if error.is_instance_of::<PyTypeError>(py) {
                 // As pyo3 does for a listed argument.
                 add_note(py, error, &format!("while processing '{name}'"));
@@ -248,8 +231,12 @@ fn set_http(
         "max_connections" => transport.max_connections = size()?,
         "max_body_bytes" => transport.body_cap = size()?,
         "application" => transport.application = Some(given.extract()?),
-        // `allow_http` is a setting of the address.
-        _ => drop(given.extract::<bool>()?),
+        // A setting of the address.
+        "allow_http" => drop(given.extract::<bool>()?),
+        _ => {
+            let message = format!("Client() got an unexpected keyword argument '{name}'");
+            return Err(PyTypeError::new_err(message));
+        }
     }
     Ok(())
 }

@@ -122,8 +122,7 @@ impl Frame {
             Data::Rows(rows) => Ok(rows.clone()),
             Data::Stream(stored) => stored.rows(py),
             Data::Wide(_) => {
-                let error = Error::new(Kind::QueryError, "a pivoted table has no rows of points");
-                Err(error.with_hint("Use the table that was pivoted.")).or_raise()
+                Err(refuse(py, Kind::InternalError, "a pivoted table has no rows of points"))
             }
         }
     }
@@ -136,14 +135,6 @@ impl Frame {
                 Ok(Arc::new(shown.with_metadata(wide.schema(names, shown.zone()))))
             }
             Data::Stream(stored) => Ok(shown.schema(&stored.read.state.spec.view.schema())),
-        }
-    }
-
-    pub(crate) fn batch(&self, shown: &Shown) -> Result<RecordBatch> {
-        match &self.data {
-            Data::Rows(rows) => rows.batch(shown),
-            Data::Wide(wide) => wide.batch(self.shown_schema(shown)?, shown.zone()),
-            Data::Stream(_) => Err(Error::new(Kind::InternalError, "a stream has several batches")),
         }
     }
 }

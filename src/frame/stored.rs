@@ -123,10 +123,14 @@ impl BatchStream {
 
 impl Frame {
     pub(crate) fn batch_stream(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
-        if let Data::Stream(stored) = &self.data {
-            return stored.batches(py, shown);
-        }
-        detached(py, || self.batch(&shown).map(BatchStream::of_memory))?.or_raise()
+        let batch = match &self.data {
+            Data::Stream(stored) => return stored.batches(py, shown),
+            Data::Rows(rows) => detached(py, || rows.batch(&shown)),
+            Data::Wide(wide) => {
+                detached(py, || wide.batch(self.shown_schema(&shown)?, shown.zone()))
+            }
+        };
+        batch?.map(BatchStream::of_memory).or_raise()
     }
 }
 
