@@ -1,10 +1,11 @@
-//! What is known of a frame besides its rows.
+//! The facts of a frame: attributes, report, coverage, interval and bounds.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::rows::Rows;
 use super::stored::Stored;
-use super::{Frame, Origin};
+use super::{Data, Frame, Origin};
 use crate::prelude::*;
 use siteline_core::client::ListedIds;
 use siteline_core::client::table::{Provenance, TableReport};
@@ -29,11 +30,6 @@ impl Facts {
     pub(super) fn new(report: Value, coverage: Coverage) -> Self {
         let (attributes, listed) = (json!({}), None);
         Self { attributes, report, listed, coverage, interval_seconds: None, bounds: None }
-    }
-
-    /// The expected points of a sandbox.
-    pub(super) fn unread(points: &PointColumns) -> Self {
-        Self::new(json!(TableReport::unread(points)), Coverage::All)
     }
 
     fn of_read(source: &Provenance, report: &TableReport<'_>, coverage: Coverage) -> Self {
@@ -63,6 +59,13 @@ impl Facts {
 }
 
 impl Frame {
+    /// The expected points of a sandbox.
+    pub(crate) fn unread(points: PointColumns) -> Self {
+        let facts = Facts::new(json!(TableReport::unread(&points)), Coverage::All);
+        let rows = Rows::of_points(Arc::new(points));
+        Self::new("points", Data::Rows(rows), Origin::Made(Arc::new(facts)))
+    }
+
     pub(super) fn facts(&self) -> Arc<Facts> {
         Arc::new(match &self.origin {
             Origin::Made(facts) => return Arc::clone(facts),

@@ -24,7 +24,7 @@ use crate::frame::stored::{Batches, Stored};
 use crate::prelude::*;
 use siteline_core::client::table::{Provenance, Table};
 use siteline_core::data::reshape::{Every, Measure, Wide};
-use siteline_core::data::{Identity, Ids, Page, PointColumns};
+use siteline_core::data::{Identity, Ids, Page};
 use siteline_core::preview::Preview;
 use siteline_core::store::ChainRange;
 
@@ -88,11 +88,6 @@ impl Frame {
     pub(crate) fn of_page(page: PageSource) -> Self {
         let rows = Rows::of_points(Arc::clone(&page.page.points));
         Self::new("points", Data::Rows(rows), Origin::Page(Arc::new(page)))
-    }
-
-    pub(crate) fn unread(points: PointColumns) -> Self {
-        let facts = Arc::new(Facts::unread(&points));
-        Self::new("points", Data::Rows(Rows::of_points(Arc::new(points))), Origin::Made(facts))
     }
 
     pub(crate) fn of_store(stored: Stored) -> Self {
