@@ -114,9 +114,12 @@ impl PyClient {
 impl PyClient {
     /// Without `base_url`, or with `profile`, missing settings are read from variables and a profile.
     #[new]
-    #[pyo3(signature = (
-        base_url=None, *, profile=None, credential=None, clock=None, on_request=None, **options
-    ))]
+    #[pyo3(
+        signature = (
+            base_url=None, *, profile=None, credential=None, clock=None, on_request=None, **options
+        ),
+        text_signature = "(base_url=None, **options)"
+    )]
     fn new<'py>(
         py: Python<'py>,
         base_url: Option<Text<'_>>,
