@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 8_100),
+    "src": (6_000, 7_900),
     "crates/core": (35_000, 38_650),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 0),

@@ -229,7 +229,7 @@ class ScanBase(Itself, WithHtml):
         if self._store is not None or self._known() is not None:
             return (yield from self._reading())._handle.records(), None
         yield from self._beginning(self._handle.reading(self._by_name))
-        return self._handle.chain(False), self._callback()
+        return self._handle.chain(self._handle.reading(False)), self._callback()
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
         """Return the same scan, continuing from a bookmark.
@@ -409,11 +409,11 @@ class Pages(OfThisProcess):
 
     def _next(self) -> Steps[Page | None]:
         scan, own = self._scan, vars(self)
-        needs_names = _names.needs_names(scan._labels)
-        yield from scan._beginning(scan._handle.reading(needs_names))
+        reading = scan._handle.reading(_names.needs_names(scan._labels))
+        yield from scan._beginning(reading)
         if "_source" not in own:
             # Threads that begin at the same time share one chain.
-            own.setdefault("_source", (scan._handle.chain(needs_names), scan._callback()))
+            own.setdefault("_source", (scan._handle.chain(reading), scan._callback()))
             scan._unlisted()
         source, callback = own["_source"]
         while True:

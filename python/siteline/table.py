@@ -561,7 +561,7 @@ class Table(Itself, WithHtml):
 
     def _ipc(self) -> Iterator[bytes]:
         """Return the parts of an Arrow IPC stream."""
-        return self._handle.ipc(self._presented(self._tz, None))
+        return self._handle.batches(self._presented(self._tz, None))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""

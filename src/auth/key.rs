@@ -2,7 +2,6 @@ use pyo3::types::PyMapping;
 use zeroize::Zeroizing;
 
 use crate::bridge::long_work::left_on_interrupt;
-use crate::convert::state::json_text;
 use crate::convert::values::octets;
 use crate::prelude::*;
 use siteline_core::auth::{Checked, Part, PrivateKey};
@@ -20,10 +19,6 @@ impl KeyHandle {
             return Ok(Self(key.get().0.clone()));
         }
         let py = source.py();
-        let is_framed = passphrase.as_ref().is_some_and(|Passphrase(bytes)| {
-            let is_frame = |byte: Option<&u8>| byte.is_some_and(|byte| b"\"' \t".contains(byte));
-            is_frame(bytes.first()) || is_frame(bytes.last())
-        });
         let known = "A private key is a path, PEM text, bytes (PEM, DER or JSON), a JWK as dict, or \
                      a PrivateKey";
         let part = part_of(source)?.ok_or_else(|| wrong(known, source))?;
@@ -35,9 +30,7 @@ impl KeyHandle {
                     .map(|value| Checked { value, warnings: Vec::new() }),
             }
         };
-        let loaded = left_on_interrupt(py, load)?;
-        let Checked { value: key, warnings } =
-            loaded.map_err(|error| if is_framed { framed(error) } else { error }).or_raise()?;
+        let Checked { value: key, warnings } = left_on_interrupt(py, load)?.or_raise()?;
         warn(py, &warnings)?;
         Ok(Self(key))
     }
@@ -96,20 +89,8 @@ pub(super) fn text_or_json(value: &Object<'_>) -> PyResult<Option<Bytes>> {
         return Ok(Some(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
     }
     if value.is_instance_of::<PyMapping>() {
-        return Ok(Some(Zeroizing::new(json_text(value)?.into_bytes())));
+        let json: serde_json::Value = restore(value)?;
+        return Ok(Some(Zeroizing::new(json.to_string().into_bytes())));
     }
     octets(value)
-}
-
-/// A variable may contain quotation marks that no shell removes.
-fn framed(error: Error) -> Error {
-    error.with(|context| {
-        let hint = context.hint.get_or_insert_default();
-        if !hint.is_empty() {
-            hint.push('\n');
-        }
-        hint.push_str(
-            "The passphrase begins or ends with a quotation mark or a blank, which is a part of it.",
-        );
-    })
 }

@@ -11,20 +11,17 @@ pub(super) struct LogRecord {
     level: u8,
     name: String,
     text: String,
-    fields: Fields,
+    /// The attributes of the record, such as `page`.
+    fields: Map<String, Json>,
     file: Option<&'static str>,
     line: Option<u32>,
 }
 
-/// The attributes of a record, such as `page`.
-#[derive(Default)]
-struct Fields(Map<String, Json>);
-
-impl<'a> VisitSource<'a> for Fields {
+impl<'a> VisitSource<'a> for LogRecord {
     fn visit_pair(&mut self, name: Key<'a>, value: Value<'a>) -> Result<(), log::kv::Error> {
         let text = || value.to_borrowed_str().map(Json::from);
         let field = value.to_u64().map(Json::from).or_else(text);
-        self.0.extend(field.map(|field| (name.to_string(), field)));
+        self.fields.extend(field.map(|field| (name.to_string(), field)));
         Ok(())
     }
 }
@@ -33,7 +30,7 @@ impl LogRecord {
     pub(super) fn emit(self, py: Python<'_>, origin: &Origin) -> PyResult<()> {
         static EMIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let emit = EMIT.import(py, "siteline._logs", "emit")?;
-        let fields = dict(py, &self.fields.0)?;
+        let fields = dict(py, &self.fields)?;
         let (file, line) = (self.file.unwrap_or_default(), self.line.unwrap_or_default());
         let arguments = (emit, self.name, self.level, file, line, self.text, fields);
         origin.in_context(py, arguments).map(drop)
@@ -70,18 +67,17 @@ impl Log for EventLogger {
             return;
         };
         let Some(events) = origin.log_queue(level) else { return };
-        let mut fields = Fields::default();
-        let _ = record.key_values().visit(&mut fields);
-        let record = LogRecord {
+        let mut emitted = LogRecord {
             level,
             name: record.target().replace("::", "."),
             text: record.args().to_string(),
-            fields,
+            fields: Map::new(),
             file: record.file_static(),
             line: record.line(),
         };
+        let _ = record.key_values().visit(&mut emitted);
         // After its call, nobody wants the record.
-        drop(events.push(Event { origin, what: What::Log(record) }));
+        drop(events.push(Event { origin, what: What::Log(emitted) }));
     }
 
     fn flush(&self) {}

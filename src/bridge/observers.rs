@@ -1,11 +1,11 @@
 //! Observers of requests: `on_request=`, and the instrument of `siteline.otel`. A finished request is an
 //! event of its call. If the call is over, the event is left to the next call or to `Client.close()`.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::HeaderMap;
 use serde_json::json;
 
 use crate::bridge::events::{Event, Handling, Origin, REQUESTS, What};
@@ -13,8 +13,6 @@ use crate::convert::state::record;
 use crate::prelude::*;
 use siteline_core::fork::Owned;
 use siteline_core::http::{Observer, Recipient, RequestNote};
-
-const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 
 /// Whether there ever was an instrument.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
@@ -131,15 +129,8 @@ pub(super) fn trace_headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> 
         return Ok(None);
     }
     let given = HEADERS.import(py, "siteline.otel", "_trace_headers")?.call0()?;
-    let mut headers = HeaderMap::new();
-    for name in TRACE_HEADERS {
-        let Ok(value) = given.get_item(name) else { continue };
-        let value: String = value.extract()?;
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    Ok(Some(headers).filter(|headers| !headers.is_empty()).map(Arc::new))
+    let headers = HeaderMap::try_from(&given.extract::<HashMap<String, String>>()?).ok();
+    Ok(headers.filter(|headers| !headers.is_empty()).map(Arc::new))
 }
 
 fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Object<'py>> {

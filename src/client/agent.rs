@@ -24,7 +24,7 @@ impl FoundAgent {
     pub(crate) fn find(
         py: Python<'_>,
         named: Option<String>,
-        base_url: Option<&BaseUrl>,
+        base_url: Option<&str>,
     ) -> PyResult<Option<Self>> {
         let environment = Environment::of_process();
         let is_named = named.is_some();
@@ -34,7 +34,7 @@ impl FoundAgent {
         }
         let address = AgentAddress::parse(&text).or_raise()?;
         let is_other = address.base_url.as_deref().zip(base_url);
-        if !is_named && is_other.is_some_and(|(its, own)| its != own.as_str()) {
+        if !is_named && is_other.is_some_and(|(its, own)| !is_address(own, its)) {
             return Ok(None);
         }
         let tls = tls(&environment).or_raise()?;
@@ -76,24 +76,20 @@ impl FoundAgent {
         AgentLink::new(self.place, self.holder, self.tls, clock)
     }
 
-    /// Whether the agent has the service and subject, so that no key is needed. `lenient` has only the given
-    /// settings.
-    pub(crate) fn serves(
-        &self,
-        settings: Option<&Settings>,
-        lenient: Option<&Settings>,
-        base_url: Option<&str>,
-    ) -> bool {
-        let found = settings.or(lenient).and_then(|settings| settings.base_url.as_deref());
-        let is_own = base_url.or(found).is_none_or(|address| {
+    /// Whether the agent has the service and subject, so that no key is needed.
+    pub(crate) fn serves(&self, settings: &Settings, base_url: Option<&str>) -> bool {
+        let is_own = base_url.or(settings.base_url.as_deref()).is_none_or(|address| {
             BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
         });
-        let is_subject =
-            settings.and_then(|settings| settings.credential.as_ref()).is_none_or(|own| {
-                own.subject.as_deref().is_some_and(|subject| subject.trim() == self.holder.subject)
-            });
+        let is_subject = settings.credential.as_ref().is_none_or(|own| {
+            own.subject.as_deref().is_some_and(|subject| subject.trim() == self.holder.subject)
+        });
         is_own && (is_subject || self.is_named)
     }
+}
+
+fn is_address(written: &str, base_url: &str) -> bool {
+    BaseUrl::parse(written, true).is_ok_and(|base| base.as_str() == base_url)
 }
 
 pub(crate) fn refuse_settings(options: &Bound<'_, PyDict>) -> PyResult<()> {

@@ -2,7 +2,6 @@ pub(crate) mod agent;
 pub(crate) mod once;
 pub(crate) mod page;
 mod points;
-mod profile_file;
 pub(crate) mod query;
 pub(crate) mod records;
 pub(crate) mod scan;
@@ -12,7 +11,7 @@ use crate::auth::authentication;
 use crate::bridge::observers::Observers;
 use crate::bridge::process::Inside;
 use crate::bridge::runtime::spawn_task;
-use crate::client::agent::{FoundAgent, refuse_settings};
+use crate::client::agent::refuse_settings;
 use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with, shape_of};
 use crate::convert::clock::PyClock;
 use crate::prelude::*;
@@ -42,28 +41,11 @@ fn without_credential() -> PyErr {
     Error::new(Kind::ConfigError, message).with_hint(hint).into_py_err()
 }
 
-fn agent_for(
-    py: Python<'_>,
-    base_url: &BaseUrl,
-    credential: Option<&Authentication>,
-    options: &Bound<'_, PyDict>,
-) -> PyResult<Option<FoundAgent>> {
-    let named = options.get_item("agent")?;
-    let named = named.map(|given| given.extract::<Text<'_>>().map(|text| text.0.to_owned()));
-    let found = FoundAgent::find(py, named.transpose()?, Some(base_url))?;
-    let Some(agent) = found else { return Ok(None) };
-    let agent = agent.for_client(base_url, credential).or_raise()?;
-    if agent.is_some() {
-        refuse_settings(options)?;
-    }
-    Ok(agent)
-}
-
 impl PyClient {
     /// A client that `sends_once` is for a diagnosis.
     fn made(
         py: Python<'_>,
-        found: &Found<'_>,
+        found: &mut Found<'_>,
         clock: Option<&Object<'_>>,
         on_request: Option<Py<PyAny>>,
         sends_once: bool,
@@ -73,7 +55,11 @@ impl PyClient {
         let allow_http = options.get_item("allow_http")?;
         let allow_http = allow_http.is_some_and(|given| given.is_truthy().unwrap_or(false));
         let base_url = guarded(|| BaseUrl::parse(&found.base_url, allow_http).or_raise())?;
-        let agent = agent_for(py, &base_url, given.as_ref(), options)?;
+        let agent = found.agent.take().map(|agent| agent.for_client(&base_url, given.as_ref()));
+        let agent = agent.transpose().or_raise()?.flatten();
+        if agent.is_some() {
+            refuse_settings(options)?;
+        }
         let authentication = match (&agent, given) {
             (Some(agent), _) => Authentication::Leased(agent.holder.subject.as_str().into()),
             (None, Some(given)) => given,
@@ -128,29 +114,28 @@ impl PyClient {
 impl PyClient {
     /// Without `base_url`, or with `profile`, missing settings are read from variables and a profile.
     #[new]
-    #[pyo3(signature = (base_url=None, **options))]
+    #[pyo3(
+        signature = (
+            base_url=None, *, profile=None, credential=None, clock=None, on_request=None, **options
+        ),
+        text_signature = "(base_url=None, **options)"
+    )]
     fn new<'py>(
         py: Python<'py>,
         base_url: Option<Text<'_>>,
+        profile: Option<Text<'_>>,
+        credential: Given<'py>,
+        clock: Given<'py>,
+        on_request: Option<Py<PyAny>>,
         options: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         // Finding certifi runs Python code, so the end of the process waits.
         let _inside = Inside::enter(py);
         let options = options.unwrap_or_else(|| PyDict::new(py));
-        let taken = |name| -> PyResult<Option<Object<'py>>> {
-            let Some(given) = options.get_item(name)? else { return Ok(None) };
-            options.del_item(name)?;
-            Ok((!given.is_none()).then_some(given))
-        };
-        let (profile, credential, clock) =
-            (taken("profile")?, taken("credential")?, taken("clock")?);
-        let on_request = taken("on_request")?.map(Bound::unbind);
-        let sends_once =
-            taken("sends_once")?.is_some_and(|given| given.is_truthy().unwrap_or(false));
-        let profile = profile.as_ref().map(PyAnyMethods::extract::<Text<'_>>).transpose()?;
+        let sends_once = options.call_method1("pop", ("sends_once", false))?.extract()?;
         let (base_url, profile) = (base_url.map(|text| text.0), profile.map(|text| text.0));
-        let found = Found::find(base_url, profile, credential, options)?;
-        let made = Self::made(py, &found, clock.as_ref(), on_request, sends_once);
+        let mut found = Found::find(base_url, profile, credential, options)?;
+        let made = Self::made(py, &mut found, clock.as_ref(), on_request, sends_once);
         made.inspect_err(|error| found.explain(error))
     }
 

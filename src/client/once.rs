@@ -1,11 +1,10 @@
 //! Discovery, and the parts of `siteline.doctor`.
 
 use crate::client::PyClient;
-use crate::client::profile_file::ProfileFile;
 use crate::client::settings::read_settings;
 use crate::frame::ids;
 use crate::prelude::*;
-use siteline_core::settings::{Environment, Given};
+use siteline_core::settings::{Given, Settings};
 
 #[pymethods]
 impl PyClient {
@@ -93,10 +92,8 @@ pub(crate) fn _sources<'py>(
     profile: Option<Text<'_>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let name = profile.as_ref().map(|name| name.0);
-    let read = |environment: &Environment<'_>| {
-        guarded(|| read_settings(name, environment, Given::default()).or_raise())
-    };
-    let settings = ProfileFile::read(py)?.used(read)?;
+    let settings = read_settings(py, name, Given::default())?;
+    let settings = settings.and_then(Settings::complete).or_raise()?;
     let (file, name) = settings.profile.clone().unzip();
     let told = PyDict::new(py);
     told.set_item("file", file.map(PathBuf::into_os_string))?;

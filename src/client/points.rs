@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use crate::client::PyClient;
 use crate::client::records::PyBookmark;
-use crate::client::scan::settle;
+use crate::client::scan::PyReading;
 use crate::convert::rows::{Times, rows};
 use crate::frame::shown::Shown;
 use crate::frame::stored::BatchStream;
 use crate::frame::{Frame, PageSource};
 use crate::prelude::*;
-use siteline_core::client::ReadNames;
 use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
 use siteline_core::data::Page;
-use siteline_core::http::Deadline;
 
 /// Records made at a time. The garbage collector starts after 700.
 const ROWS: usize = 1 << 9;
@@ -27,20 +25,22 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Log records of a page are emitted when a caller waits for it or takes it.
 pub(crate) struct PageReader {
     pub(crate) stream: Arc<PageStream>,
-    pub(crate) events: Arc<Events>,
-    pub(crate) names: Arc<ReadNames>,
-    pub(crate) deadline: Deadline,
+    pub(crate) reading: Py<PyReading>,
     /// It may hold the sandbox that serves the stream.
     pub(crate) client: Py<PyClient>,
 }
 
 impl PageReader {
+    fn events(&self) -> &Arc<Events> {
+        &self.reading.get().buffer
+    }
+
     /// Takes a page that has arrived, and prefetches the next one.
     fn take(&self, py: Python<'_>) -> Poll<Option<Page>> {
         let page = self.stream.take_page();
         if matches!(page, Poll::Ready(Some(_))) && self.stream.may_prefetch() {
             // Otherwise the page is read when it is taken.
-            drop(step_in_runtime(py, &self.events, || self.stream.prefetch()));
+            drop(step_in_runtime(py, self.events(), || self.stream.prefetch()));
         }
         page
     }
@@ -50,9 +50,9 @@ impl PageReader {
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Object<'py>>> {
         let mut filled = None;
         if self.stream.has_finished_prefetch() {
-            filled = step_in_runtime(py, &self.events, || self.stream.receive_finished())?;
+            filled = step_in_runtime(py, self.events(), || self.stream.receive_finished())?;
         }
-        self.events.handle(py)?;
+        self.events().handle(py)?;
         filled.unwrap_or(Ok(())).map_err(|failure| read_failure(py, failure))?;
         self.stream.take_progress().map(|progress| dict(py, &progress)).transpose()
     }
@@ -168,12 +168,12 @@ impl Points {
     /// A cancelled call loses no page.
     fn _fill(&self) -> PyResult<Call> {
         let reader = self.reader()?;
-        let (names, read) = (Arc::clone(&reader.names), reader.stream.read_next());
+        let (names, read) = (Arc::clone(&reader.reading.get().names), reader.stream.read_next());
         let fill = async move {
             names.begin();
             read.await
         };
-        Ok(Call::new(Arc::clone(&reader.events), fill, |py, filled| {
+        Ok(Call::new(Arc::clone(reader.events()), fill, |py, filled| {
             filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
         }))
     }
@@ -185,9 +185,9 @@ impl Points {
 
     /// After `_fill()`: waits for the names of series.
     fn _settle(&self) -> PyResult<Option<Call>> {
-        let PageReader { stream, names, events, deadline, .. } = self.reader()?;
-        let soon = stream.deadline_in(PATIENCE);
-        Ok(settle(names, events, if soon.is_before(*deadline) { soon } else { *deadline }))
+        let PageReader { stream, reading, .. } = self.reader()?;
+        let (soon, last) = (stream.deadline_in(PATIENCE), reading.get().deadline);
+        Ok(reading.get().settle_by(if soon.is_before(last) { soon } else { last }))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -45,12 +45,12 @@ impl Read {
     }
 }
 
-/// The state of one `collect()`.
+/// The state of one read: `collect()`, or a chain of pages.
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
-    deadline: Deadline,
-    buffer: Arc<Events>,
-    names: Arc<ReadNames>,
+    pub(crate) deadline: Deadline,
+    pub(crate) buffer: Arc<Events>,
+    pub(crate) names: Arc<ReadNames>,
     process: Process,
 }
 
@@ -64,26 +64,22 @@ impl PyReading {
         let hint = "Call collect() of the scan in the child: it begins a read of its own.";
         Err(Error::new(Kind::ForkError, message).with_hint(hint)).or_raise()
     }
-}
 
-/// The call returns whether to tell the user that there are no names.
-pub(crate) fn settle(
-    names: &Arc<ReadNames>,
-    buffer: &Arc<Events>,
-    deadline: Deadline,
-) -> Option<Call> {
-    if names.is_settled() {
-        return None;
+    /// The call returns whether to tell the user that there are no names.
+    pub(crate) fn settle_by(&self, deadline: Deadline) -> Option<Call> {
+        if self.names.is_settled() {
+            return None;
+        }
+        let names = Arc::clone(&self.names);
+        let settle = async move { Ok(names.settle(deadline).await) };
+        Some(Call::giving(Arc::clone(&self.buffer), settle))
     }
-    let names = Arc::clone(names);
-    let settle = async move { Ok(names.settle(deadline).await) };
-    Some(Call::giving(Arc::clone(buffer), settle))
 }
 
 #[pymethods]
 impl PyReading {
     fn settle(&self) -> Option<Call> {
-        settle(&self.names, &self.buffer, self.deadline)
+        self.settle_by(self.deadline)
     }
 }
 
@@ -102,11 +98,6 @@ impl PyScan {
 
     pub(crate) fn scan(&self) -> &Scan {
         self.collecting().scan()
-    }
-
-    fn names(&self, needs_names: bool) -> Arc<ReadNames> {
-        let wanted = if needs_names { NamesFor::Labels } else { NamesFor::Nothing };
-        Arc::new(ReadNames::new(self.scan().client().clone(), wanted))
     }
 }
 
@@ -209,8 +200,9 @@ impl PyScan {
         if observers.exist() {
             buffer.remember(observers);
         }
-        let (deadline, process) = (self.scan().deadline(), Process::current());
-        PyReading { deadline, buffer, names: self.names(needs_names), process }
+        let wanted = if needs_names { NamesFor::Labels } else { NamesFor::Nothing };
+        let names = Arc::new(ReadNames::new(self.scan().client().clone(), wanted));
+        PyReading { deadline: self.scan().deadline(), buffer, names, process: Process::current() }
     }
 
     /// Reads the rest, or one page: of any chain, or of the first unfinished one.
@@ -240,11 +232,10 @@ impl PyScan {
         step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
 
-    fn chain(&self, py: Python<'_>, needs_names: bool) -> PyResult<Points> {
+    fn chain(&self, py: Python<'_>, reading: Py<PyReading>) -> PyResult<Points> {
         let stream = guarded(|| self.scan().pages().or_raise())?;
-        let (names, deadline) = (self.names(needs_names), self.scan().deadline());
-        let (events, client) = (Arc::default(), self.client.clone_ref(py));
-        Ok(Points::new(Source::Chain(PageReader { stream, events, names, deadline, client })))
+        let client = self.client.clone_ref(py);
+        Ok(Points::new(Source::Chain(PageReader { stream, reading, client })))
     }
 
     fn resume(

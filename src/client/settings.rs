@@ -5,7 +5,6 @@ use pyo3::IntoPyObjectExt;
 use crate::auth::from_settings;
 use crate::bridge::long_work::left_on_interrupt;
 use crate::client::agent::{FoundAgent, is_of_the_agent};
-use crate::client::profile_file::ProfileFile;
 use crate::convert::asked_time::zone_or;
 use crate::convert::state::keywords;
 use crate::convert::values::{duration_or, octets, time_of_day, value_of};
@@ -14,27 +13,31 @@ use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
 use siteline_core::data::Shape;
 use siteline_core::http::{BaseUrl, Policy, TransportSettings, Trust};
-use siteline_core::settings::{
-    ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
-};
+use siteline_core::settings::{AGENT, Environment, Given, Settings, Value, read_certificates};
 
 /// Completed from variables and a profile.
 pub(crate) struct Found<'py> {
     pub(crate) base_url: String,
     pub(crate) credential: Option<Object<'py>>,
     pub(crate) options: Bound<'py, PyDict>,
+    pub(crate) agent: Option<FoundAgent>,
     profile: Option<(PathBuf, String)>,
 }
 
+/// The file of a profile may be a pipe, so Ctrl-C ends the wait.
 pub(crate) fn read_settings(
+    py: Python<'_>,
     profile: Option<&str>,
-    environment: &Environment<'_>,
     given: Given,
-) -> siteline_core::Result<Settings> {
-    match profile {
-        Some(name) => Settings::from_profile(name, environment, given),
-        None => Settings::from_variables(environment, given),
-    }
+) -> PyResult<Result<Settings>> {
+    let profile = profile.map(str::to_owned);
+    left_on_interrupt(py, move || {
+        let environment = Environment::of_process();
+        match profile {
+            Some(name) => Settings::from_profile(&name, &environment, given),
+            None => Settings::from_variables(&environment, given),
+        }
+    })
 }
 
 impl<'py> Found<'py> {
@@ -46,33 +49,24 @@ impl<'py> Found<'py> {
         credential: Option<Object<'py>>,
         options: Bound<'py, PyDict>,
     ) -> PyResult<Self> {
-        if let (Some(address), None) = (base_url, profile) {
-            return Ok(Self { base_url: address.to_owned(), credential, options, profile: None });
-        }
         let py = options.py();
+        if let (Some(address), None) = (base_url, profile) {
+            let agent = FoundAgent::find(py, agent_of(&options, &[])?, Some(address))?;
+            let base_url = address.to_owned();
+            return Ok(Self { base_url, credential, options, agent, profile: None });
+        }
         let given = Given { base_url: base_url.is_some(), credential: credential.is_some() };
-        let file = ProfileFile::read(py)?;
-        let read = |given| {
-            file.used(|environment| guarded(|| Ok(read_settings(profile, environment, given))))
-        };
-        let settings = read(given)?;
-        // With an agent, credential and address may be missing.
-        let unneeded = Given { base_url: true, credential: true };
-        let lenient = if settings.is_err() { read(unneeded)?.ok() } else { None };
-        let named = agent_of(&options, settings.as_ref().ok().or(lenient.as_ref()))?;
-        let agent = if given.credential { None } else { FoundAgent::find(py, named, None)? };
-        let agent =
-            agent.filter(|agent| agent.serves(settings.as_ref().ok(), lenient.as_ref(), base_url));
-        let mut settings = match &agent {
-            None => settings.or_raise()?,
-            Some(agent) => {
-                // The key is not read.
-                let mut settings = read(unneeded)?.or_raise()?;
-                settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
-                settings.options.retain(|(name, _)| !is_of_the_agent(name));
-                settings
-            }
-        };
+        let mut settings = read_any(py, profile, given, &options)?;
+        let named = agent_of(&options, &settings.options)?;
+        let agent = FoundAgent::find(py, named, base_url.or(settings.base_url.as_deref()))?;
+        let serves = |agent: &&FoundAgent| !given.credential && agent.serves(&settings, base_url);
+        if let Some(agent) = agent.as_ref().filter(serves) {
+            // The key is not read.
+            (settings.credential, settings.missing) = (None, None);
+            settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
+            settings.options.retain(|(name, _)| !is_of_the_agent(name));
+        }
+        let mut settings = settings.complete().or_raise()?;
         let address = base_url.map(ToOwned::to_owned).or(settings.base_url.take());
         let all = PyDict::new(py);
         for (name, value) in &settings.options {
@@ -80,7 +74,8 @@ impl<'py> Found<'py> {
         }
         all.update(options.as_mapping())?;
         let base_url = address.unwrap_or_default();
-        let mut found = Self { base_url, credential, options: all, profile: settings.profile };
+        let profile = settings.profile;
+        let mut found = Self { base_url, credential, options: all, agent, profile };
         if let (None, Some(named)) = (&found.credential, settings.credential) {
             let opened = from_settings(py, named).inspect_err(|error| found.explain(error))?;
             found.credential = Some(opened);
@@ -98,14 +93,34 @@ impl<'py> Found<'py> {
     }
 }
 
-fn agent_of(options: &Bound<'_, PyDict>, settings: Option<&Settings>) -> PyResult<Option<String>> {
-    match options.get_item("agent")? {
-        Some(given) => given.extract().map(Some),
-        None => Ok(settings.and_then(|settings| {
-            settings.options.iter().find_map(|(name, value)| match (*name, value) {
-                ("agent", Value::Text(text)) => Some(text.clone()),
-                _ => None,
-            })
+/// With an agent, address and credential may be missing, and a file that is not needed unreadable.
+fn read_any(
+    py: Python<'_>,
+    profile: Option<&str>,
+    given: Given,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<Settings> {
+    let has_agent = options.contains("agent")? || Environment::of_process().get(AGENT).is_some();
+    let unneeded = Given { base_url: true, credential: true };
+    let settings = match read_settings(py, profile, given)? {
+        Err(error) if has_agent => match read_settings(py, profile, unneeded)? {
+            Ok(settings) => Ok(Settings { missing: Some(error), ..settings }),
+            Err(_) => Err(error),
+        },
+        settings => settings,
+    };
+    settings.or_raise()
+}
+
+fn agent_of(
+    given: &Bound<'_, PyDict>,
+    settings: &[(&'static str, Value)],
+) -> PyResult<Option<String>> {
+    match given.get_item("agent")? {
+        Some(given) => Ok(Some(given.extract::<Text<'_>>()?.0.to_owned())),
+        None => Ok(settings.iter().find_map(|(name, value)| match (*name, value) {
+            ("agent", Value::Text(text)) => Some(text.clone()),
+            _ => None,
         })),
     }
 }
@@ -121,29 +136,14 @@ pub(crate) fn settings_with<'py>(
     credential: Authentication,
     options: &Bound<'py, PyDict>,
 ) -> PyResult<(ClientSettings, Bound<'py, PyDict>)> {
-    let mut given = Vec::new();
-    for (name, value) in options {
-        let Some((name, _)) = OPTIONS.iter().find(|(known, _)| name.eq(known).unwrap_or(false))
-        else {
-            let is_moved = |known: &str| name.eq(known).unwrap_or(false);
-            let moved = ASSERTION_OPTIONS.iter().find(|(known, _)| is_moved(known));
-            let message = match moved {
-                Some((name, _)) => format!(
-                    "Client() has no argument '{name}': write siteline.Credential(..., {name}=...)."
-                ),
-                None => format!("Client() got an unexpected keyword argument {}", name.repr()?),
-            };
-            return Err(PyTypeError::new_err(message));
-        };
-        given.push((*name, value));
-    }
     let mut settings = ClientSettings::new(base_url, credential);
     settings.page_size = Some(10_000);
     settings.transport.trust = Trust::from_variables(|name| std::env::var_os(name));
     settings.transport.trust.fallback = certifi(py);
     let pickled = PyDict::new(py);
-    for (name, value) in given {
-        let set = set(&mut settings, name, &value).inspect_err(|error| {
+    for (name, value) in options {
+        let name: String = name.extract()?;
+        let set = set(&mut settings, &name, &value).inspect_err(|error| {
             if error.is_instance_of::<PyTypeError>(py) {
                 // As pyo3 does for a listed argument.
                 add_note(py, error, &format!("while processing '{name}'"));
@@ -231,8 +231,12 @@ fn set_http(
         "max_connections" => transport.max_connections = size()?,
         "max_body_bytes" => transport.body_cap = size()?,
         "application" => transport.application = Some(given.extract()?),
-        // `allow_http` is a setting of the address.
-        _ => drop(given.extract::<bool>()?),
+        // A setting of the address.
+        "allow_http" => drop(given.extract::<bool>()?),
+        _ => {
+            let message = format!("Client() got an unexpected keyword argument '{name}'");
+            return Err(PyTypeError::new_err(message));
+        }
     }
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! Columns for `siteline.frames`, in memory that NumPy reads in place.
 
-use arrow_array::{
-    Array as _, ArrowPrimitiveType, Int64Array, PrimitiveArray, TimestampMicrosecondArray,
-};
+use arrow_array::{ArrowPrimitiveType, PrimitiveArray, TimestampMicrosecondArray};
 use arrow_buffer::Buffer;
 use pyo3::types::PyByteArray;
 
@@ -18,17 +16,6 @@ pub(crate) fn timestamps<'a>(
     zone: &'a str,
 ) -> (&'a str, &'static str, Memory, &'a str) {
     (name, "timestamp", Memory::of(times), zone)
-}
-
-pub(crate) fn integers<'a, 'py>(
-    py: Python<'py>,
-    name: &'a str,
-    numbers: &Int64Array,
-) -> PyResult<(&'a str, &'static str, Memory, Option<Bound<'py, PyByteArray>>)> {
-    let missing = numbers
-        .nulls()
-        .map(|nulls| bytes(py, nulls.len(), nulls.iter().map(|is_there| [u8::from(!is_there)])));
-    Ok((name, "integer", Memory::of(numbers), missing.transpose()?))
 }
 
 /// NumPy may write to it.

@@ -16,10 +16,6 @@ pub(crate) fn restore<T: DeserializeOwned>(state: &Object<'_>) -> PyResult<T> {
     Ok(depythonize(state)?)
 }
 
-pub(crate) fn json_text(value: &Object<'_>) -> PyResult<String> {
-    restore::<serde_json::Value>(value).map(|value| value.to_string())
-}
-
 /// `siteline._keywords` explains the error of a wrong type.
 pub(crate) fn keywords<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResult<T> {
     let py = given.py();

@@ -1,5 +1,6 @@
 //! `_core.Frame`: the handle of every table, in memory or streamed from a store.
 
+mod facts;
 mod pickled;
 pub(crate) mod rows;
 pub(crate) mod shown;
@@ -12,20 +13,18 @@ use arrow_array::Array as _;
 use arrow_schema::SchemaRef;
 use pyo3::types::PyCapsule;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::convert::asked_time::zone;
 use crate::convert::capsule::{reader_capsule, schema_capsule};
 use crate::convert::columns::{Memory, bytes, timestamps};
-use crate::convert::ipc::IpcStream;
+use crate::frame::facts::Facts;
 use crate::frame::rows::Rows;
 use crate::frame::shown::{Shown, identity};
 use crate::frame::stored::{Batches, Stored};
 use crate::prelude::*;
-use siteline_core::client::ListedIds;
-use siteline_core::client::table::{Provenance, Table, TableReport};
-use siteline_core::data::reshape::{Coverage, Every, Measure, Wide};
-use siteline_core::data::{Identity, Ids, Page, PointColumns};
+use siteline_core::client::table::{Provenance, Table};
+use siteline_core::data::reshape::{Every, Measure, Wide};
+use siteline_core::data::{Identity, Ids, Page};
 use siteline_core::preview::Preview;
 use siteline_core::store::ChainRange;
 
@@ -53,25 +52,11 @@ pub(crate) enum Data {
 
 #[derive(Clone)]
 pub(crate) enum Origin {
-    /// The expected points of a sandbox.
-    Unread,
     Read(Arc<Table>),
     Page(Arc<PageSource>),
     Stored(Arc<Stored>),
-    /// Computed from a read; its points are not kept.
-    Derived(Arc<Facts>),
-}
-
-/// The facts of a read without its points.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Facts {
-    attributes: Value,
-    report: Value,
-    #[serde(skip)]
-    listed: Option<Arc<ListedIds>>,
-    coverage: Coverage,
-    interval_seconds: Option<u32>,
-    bounds: Option<(i64, i64)>,
+    /// No read, page or store has these rows.
+    Made(Arc<Facts>),
 }
 
 pub(crate) struct PageSource {
@@ -90,20 +75,6 @@ pub(crate) struct Synced {
     pub(crate) is_only_chain: bool,
 }
 
-fn read_attributes(of: &Provenance) -> Value {
-    // Python has no finer times.
-    let micro = Timestamp::from_microsecond(of.read_at.as_microsecond());
-    let read_at = micro.unwrap_or(of.read_at);
-    let mut members = json!({"query": of.query.to_string(), "host": of.host, "read_at": read_at, "pages": of.pages});
-    if of.resumed_after_pages > 0 {
-        members["resumed_after_pages"] = of.resumed_after_pages.into();
-    }
-    if !of.through.is_empty() {
-        members["through"] = json!(of.through);
-    }
-    members
-}
-
 impl Frame {
     pub(crate) fn new(kind: &'static str, data: Data, origin: Origin) -> Self {
         Self { kind, data, origin, every: None, there: None, is_part: false }
@@ -117,10 +88,6 @@ impl Frame {
     pub(crate) fn of_page(page: PageSource) -> Self {
         let rows = Rows::of_points(Arc::clone(&page.page.points));
         Self::new("points", Data::Rows(rows), Origin::Page(Arc::new(page)))
-    }
-
-    pub(crate) fn unread(points: PointColumns) -> Self {
-        Self::new("points", Data::Rows(Rows::of_points(Arc::new(points))), Origin::Unread)
     }
 
     pub(crate) fn of_store(stored: Stored) -> Self {
@@ -145,37 +112,12 @@ impl Frame {
         }
     }
 
-    fn listed(&self) -> Option<&Arc<ListedIds>> {
-        match &self.origin {
-            Origin::Derived(facts) => facts.listed.as_ref(),
-            _ => self.source().map(|source| &source.listed),
-        }
-    }
-
-    fn interval_seconds(&self) -> Option<u32> {
-        match &self.origin {
-            Origin::Derived(facts) => facts.interval_seconds,
-            Origin::Stored(stored) => stored.read.feed.input().interval_seconds,
-            _ => self.source().and_then(|source| source.query.interval_seconds()),
-        }
-    }
-
-    fn bounds(&self) -> Option<(i64, i64)> {
-        match &self.origin {
-            Origin::Derived(facts) => facts.bounds,
-            Origin::Stored(stored) => stored.read.state.spec.bounds(),
-            Origin::Page(_) => None,
-            _ => self.source().and_then(Provenance::bounds),
-        }
-    }
-
     fn rows(&self, py: Python<'_>) -> PyResult<Rows> {
         match &self.data {
             Data::Rows(rows) => Ok(rows.clone()),
             Data::Stream(stored) => stored.rows(py),
             Data::Wide(_) => {
-                let error = Error::new(Kind::QueryError, "a pivoted table has no rows of points");
-                Err(error.with_hint("Use the table that was pivoted.")).or_raise()
+                Err(refuse(py, Kind::InternalError, "a pivoted table has no rows of points"))
             }
         }
     }
@@ -189,59 +131,6 @@ impl Frame {
             }
             Data::Stream(stored) => Ok(shown.schema(&stored.read.state.spec.view.schema())),
         }
-    }
-
-    pub(crate) fn batch(&self, shown: &Shown) -> Result<RecordBatch> {
-        match &self.data {
-            Data::Rows(rows) => rows.batch(shown),
-            Data::Wide(wide) => wide.batch(self.shown_schema(shown)?, shown.zone()),
-            Data::Stream(_) => Err(Error::new(Kind::InternalError, "a stream has several batches")),
-        }
-    }
-
-    fn attributes(&self) -> Value {
-        match &self.origin {
-            Origin::Derived(facts) => facts.attributes.clone(),
-            Origin::Stored(stored) => {
-                let Stored { store, read } = &**stored;
-                json!({
-                    "store": store.path().to_string_lossy(),
-                    "feed": read.state.spec.feed,
-                    "sequence": read.state.sequence,
-                    "coverage": read.coverage,
-                })
-            }
-            _ => self.source().map_or_else(|| json!({}), read_attributes),
-        }
-    }
-
-    fn counts(&self, py: Python<'_>) -> PyResult<Value> {
-        Ok(match (&self.origin, &self.data) {
-            (Origin::Derived(facts), _) => facts.report.clone(),
-            (Origin::Stored(stored), _) => guarded(|| stored_report(py, stored))?,
-            (Origin::Page(of), _) => json!(TableReport::of_page(&of.page.report, &of.provenance)),
-            (Origin::Read(table), _) => json!(table.report()),
-            (Origin::Unread, Data::Rows(rows)) => json!(TableReport::unread(&rows.points)),
-            (Origin::Unread, _) => json!({}),
-        })
-    }
-
-    fn facts(&self, py: Python<'_>) -> PyResult<Facts> {
-        Ok(Facts {
-            attributes: self.attributes(),
-            report: self.counts(py)?,
-            listed: self.listed().cloned(),
-            coverage: self.coverage(),
-            interval_seconds: self.interval_seconds(),
-            bounds: self.bounds(),
-        })
-    }
-
-    fn derived_origin(&self, py: Python<'_>) -> PyResult<Origin> {
-        Ok(match &self.origin {
-            Origin::Read(_) | Origin::Page(_) => Origin::Derived(Arc::new(self.facts(py)?)),
-            other => other.clone(),
-        })
     }
 }
 
@@ -330,12 +219,8 @@ impl Frame {
         Stream { frame: slf, shown, failure: Arc::default() }
     }
 
-    fn ipc(&self, py: Python<'_>, shown: Shown) -> PyResult<IpcStream> {
-        IpcStream::new(self.batch_stream(py, shown)?).or_raise()
-    }
-
     fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        dict(py, &self.attributes())
+        dict(py, &self.facts().attributes)
     }
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
@@ -344,7 +229,8 @@ impl Frame {
 
     /// The newest discovery response with its shape, and the reason why the newest request failed.
     fn discovery<'py>(&self, py: Python<'py>) -> PyResult<(Option<Listed<'py>>, Option<String>)> {
-        let Some(listed) = self.listed() else { return Ok((None, None)) };
+        let facts = self.facts();
+        let Some(listed) = &facts.listed else { return Ok((None, None)) };
         let known = listed
             .raw()
             .map(|(body, shape)| Ok::<_, PyErr>((PyBytes::new(py, &body), dict(py, &shape)?)));
@@ -353,8 +239,9 @@ impl Frame {
 
     /// The range and the bucket width, in microseconds.
     fn grid(&self) -> (Option<i64>, Option<i64>, Option<i64>) {
-        let (start, end) = self.bounds().unzip();
-        let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
+        let facts = self.facts();
+        let (start, end) = facts.bounds.unzip();
+        let own = facts.interval_seconds.map(|seconds| i64::from(seconds) * 1_000_000);
         (start, end, self.every.map_or(own, Every::microseconds))
     }
 
@@ -366,9 +253,9 @@ impl Frame {
 
     /// For the notebook view.
     fn preview<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        let seconds = |every: Every| u32::try_from(every.microseconds()? / 1_000_000).ok();
-        let (bounds, interval) =
-            (self.bounds(), self.every.map_or(self.interval_seconds(), seconds));
+        let (start, end, width) = self.grid();
+        let (bounds, seconds) = (start.zip(end), |width| u32::try_from(width / 1_000_000).ok());
+        let interval = width.and_then(seconds);
         let points = match &self.data {
             Data::Rows(rows) => Arc::clone(&rows.points),
             _ => self.rows(py)?.points,
@@ -388,26 +275,11 @@ impl Frame {
     }
 
     fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<Batches> {
-        Ok(Batches(Mutex::new(self.batch_stream(py, shown)?)))
+        Batches::new(self.batch_stream(py, shown)?).or_raise()
     }
 }
 
 type Listed<'py> = (Bound<'py, PyBytes>, Object<'py>);
-
-fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {
-    let (spec, coverage) = (&stored.read.state.spec, &stored.read.coverage);
-    let state = step(py, || siteline_core::sync::read_state(&stored.store, &spec.feed))?;
-    let mut report = json!(coverage);
-    report["store"] = stored.store.path().to_string_lossy().into();
-    report["feed"] = json!(spec.feed);
-    report["sequence"] = stored.read.state.sequence.into();
-    report["start"] = json!(spec.start);
-    report["end"] = json!(spec.end);
-    report["final"] = spec.settled_only.into();
-    report["withdrawn"] = stored.count_withdrawn(py)?.into();
-    report["settled_through"] = json!(state.or_raise()?.settled_through());
-    Ok(report)
-}
 
 #[pyclass(frozen, name = "_Stream")]
 pub(crate) struct Stream {
@@ -425,8 +297,9 @@ impl Stream {
         py: Python<'py>,
         _requested_schema: Option<Object<'py>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let batches = self.frame.get().batch_stream(py, self.shown.clone())?;
-        reader_capsule(py, Box::new(batches.failing_into(Arc::clone(&self.failure))))
+        let mut batches = self.frame.get().batch_stream(py, self.shown.clone())?;
+        batches.failure = Arc::clone(&self.failure);
+        reader_capsule(py, Box::new(batches))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -441,16 +314,6 @@ impl Stream {
 
 pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
     series.into_iter().map(identity)
-}
-
-impl<'py> IntoPyObject<'py> for PageSource {
-    type Target = PyAny;
-    type Output = Object<'py>;
-    type Error = PyErr;
-
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        py.import("siteline.page")?.getattr("Page")?.call1((Frame::of_page(self),))
-    }
 }
 
 #[pyfunction]

@@ -10,10 +10,11 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Field, Schema};
 use serde::{Deserialize, Serialize};
 
+use super::facts::Facts;
 use super::rows::Rows;
 use super::stored::Stored;
 use super::verbs::wide_of;
-use super::{Data, Facts, Frame, Origin, PageSource, Synced, identities};
+use super::{Data, Frame, Origin, PageSource, Synced, identities};
 use crate::convert::capsule::{broken, fitted};
 use crate::prelude::*;
 use siteline_core::client::table::{Provenance, Table};
@@ -24,11 +25,19 @@ use siteline_core::store::{Store, StoreOptions};
 use siteline_core::sync::{PinnedRead, PinnedState};
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
-    kind: String,
-    every: Option<Every>,
-    form: Form,
-    source: Source,
+enum Kept {
+    /// Without rows.
+    Stored {
+        path: PathBuf,
+        read_only: bool,
+        read: Box<PinnedState>,
+    },
+    Rows {
+        kind: String,
+        every: Option<Every>,
+        form: Form,
+        source: Source,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -41,62 +50,36 @@ enum Form {
         with_gaps: bool,
     },
     Wide {
-        measure: String,
+        measure: Measure,
         series: Vec<Ids>,
-    },
-    Stored {
-        path: PathBuf,
-        read_only: bool,
-        read: Box<PinnedState>,
     },
 }
 
 #[derive(Serialize, Deserialize)]
 enum Source {
-    Unread,
     /// `is_partial`, and the position for `resume(onto=)`.
     Read(Box<(Provenance, MergeReport)>, bool, Option<[u8; 32]>),
     Page(Box<(Provenance, PageReport)>, u64, bool, Option<Synced>),
-    Derived(Box<Facts>),
+    Made(Box<Facts>),
 }
 
 const KINDS: [&str; 7] =
     ["points", "changes", "resampled", "pivoted", "completeness", "gaps", "series"];
 
 impl Frame {
-    fn form(&self) -> PyResult<(Form, Option<RecordBatch>)> {
-        let (form, batch) = match &self.data {
-            Data::Rows(rows) => {
-                let rows = self.there.as_ref().unwrap_or(rows);
-                let (batch, is_points, time, own) = rows.to_batch().or_raise()?;
-                let (time, with_gaps) = (time.to_owned(), self.there.is_some());
-                (Form::Rows { is_points, time, own, with_gaps }, batch)
-            }
-            Data::Wide(wide) => {
-                let ids =
-                    |one: &Identity| one.0.each_ref().map(|id| id.as_deref().map(str::to_owned));
-                let series = wide.series.iter().map(ids).collect();
-                (
-                    Form::Wide { measure: wide.measure.name().to_owned(), series },
-                    plain(wide).or_raise()?,
-                )
-            }
-            Data::Stream(stored) => {
-                let Stored { store, read } = &**stored;
-                let (path, read_only) = (store.path().to_path_buf(), store.options().read_only);
-                return Ok((
-                    Form::Stored { path, read_only, read: Box::new(read.state.clone()) },
-                    None,
-                ));
-            }
-        };
-        Ok((form, Some(batch)))
+    fn form(&self, py: Python<'_>) -> PyResult<(Form, RecordBatch)> {
+        if let Data::Wide(wide) = &self.data {
+            let ids = |one: &Identity| one.0.each_ref().map(|id| id.as_deref().map(str::to_owned));
+            let series = wide.series.iter().map(ids).collect();
+            return Ok((Form::Wide { measure: wide.measure, series }, plain(wide).or_raise()?));
+        }
+        let (batch, is_points, time, own) = self.rows_there(py)?.to_batch().or_raise()?;
+        let (time, with_gaps) = (time.to_owned(), self.there.is_some());
+        Ok((Form::Rows { is_points, time, own, with_gaps }, batch))
     }
 
     fn kept_source(&self, py: Python<'_>) -> PyResult<Source> {
         Ok(match &self.origin {
-            Origin::Unread => Source::Unread,
-            Origin::Stored(_) if matches!(self.data, Data::Stream(_)) => Source::Unread,
             Origin::Read(table) => {
                 let known = (table.provenance.clone(), table.merged.report.clone());
                 Source::Read(Box::new(known), table.is_partial, table.stopped_at)
@@ -106,42 +89,51 @@ impl Frame {
                 let (sequence, is_last) = (of.page.sequence, of.page.is_last);
                 Source::Page(Box::new(known), sequence, is_last, of.synced.clone())
             }
-            _ => Source::Derived(Box::new(self.facts(py)?)),
+            _ => Source::Made(Box::new(self.whole_facts(py)?)),
         })
+    }
+
+    fn kept(&self, py: Python<'_>) -> PyResult<(Kept, Vec<u8>)> {
+        if let Data::Stream(stored) = &self.data {
+            let Stored { store, read } = &**stored;
+            let (path, read_only) = (store.path().to_path_buf(), store.options().read_only);
+            let read = Box::new(read.state.clone());
+            return Ok((Kept::Stored { path, read_only, read }, Vec::new()));
+        }
+        let (form, batch) = self.form(py)?;
+        let rows = detached(py, || written(&batch))?.or_raise()?;
+        let (kind, every, source) = (self.kind.to_owned(), self.every, self.kept_source(py)?);
+        Ok((Kept::Rows { kind, every, form, source }, rows))
     }
 }
 
 #[pymethods]
 impl Frame {
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyBytes>)> {
-        let (form, batch) = self.form()?;
-        let rows = batch.map(|batch| detached(py, || written(&batch))?.or_raise()).transpose()?;
-        let (kind, every, source) = (self.kind.to_owned(), self.every, self.kept_source(py)?);
+        let (kept, rows) = self.kept(py)?;
         // As text, a report would contain one member twice.
-        let kept = serde_json::to_value(&Kept { kind, every, form, source });
+        let kept = serde_json::to_value(&kept);
         let kept = kept.map_err(|error| PyTypeError::new_err(error.to_string()))?;
-        Ok((kept.to_string(), PyBytes::new(py, &rows.unwrap_or_default())))
+        Ok((kept.to_string(), PyBytes::new(py, &rows)))
     }
 
     #[staticmethod]
     fn restore(py: Python<'_>, kept: &str, rows: &[u8]) -> PyResult<Self> {
-        let foreign = |error: serde_json::Error| foreign(&error.to_string());
-        let Kept { kind, every, form, source } =
-            serde_json::from_str(kept).map_err(foreign).or_raise()?;
-        let made = match form {
-            Form::Stored { path, read_only, read } => guarded(|| {
+        let kept = serde_json::from_str(kept).map_err(|error| foreign(&error.to_string()));
+        match kept.or_raise()? {
+            Kept::Stored { path, read_only, read } => {
                 let open = || -> Result<Stored> {
                     let options = StoreOptions { read_only, share: None };
                     let store = Arc::new(Store::open_with(&path, options)?);
                     Ok(Stored { read: PinnedRead::restore(&store, *read)?, store })
                 };
                 Ok(Self::of_store(step(py, open)?.or_raise()?))
-            }),
-            form => guarded(|| {
-                detached(py, || restored(&kind, form, source, &read_batch(rows)?))?.or_raise()
-            }),
-        };
-        Ok(Self { every, ..made? })
+            }
+            Kept::Rows { kind, every, form, source } => {
+                let made = detached(py, || restored(&kind, form, source, &read_batch(rows)?))?;
+                Ok(Self { every, ..made.or_raise()? })
+            }
+        }
     }
 }
 
@@ -155,17 +147,14 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
         Form::Wide { measure, series } => {
             let series: Vec<Identity> = identities(series).collect();
             let (times, columns) = (batch.column(0).as_primitive(), batch.columns()[1..].to_vec());
-            let measure = Measure::parse(&measure)?;
             (true, Data::Wide(Arc::new(wide_of(measure, times.clone(), series, columns))))
         }
-        Form::Stored { .. } => return Err(foreign("it has no rows")),
     };
     let points = || match &data {
         Data::Rows(rows) => Ok(Arc::clone(&rows.points)),
         _ => Err(foreign("it has no points")),
     };
     let origin = match source {
-        Source::Unread => Origin::Unread,
         Source::Read(known, is_partial, stopped_at) => {
             let merged = Merged { points: points()?, report: known.1 };
             let table = Table::whole(merged, known.0);
@@ -177,7 +166,7 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
             let page = Page { points, report, sequence, raw, bookmark, is_last };
             Origin::Page(Arc::new(PageSource { page, provenance, synced }))
         }
-        Source::Derived(facts) => Origin::Derived(Arc::from(facts)),
+        Source::Made(facts) => Origin::Made(Arc::from(facts)),
     };
     let made = Frame::new(kind, data, origin);
     match &made.data {

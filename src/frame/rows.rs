@@ -10,7 +10,7 @@ use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::convert::capsule::{broken, fitted};
-use crate::convert::columns::{Memory, bytes, integers, timestamps};
+use crate::convert::columns::{Memory, bytes, timestamps};
 use crate::frame::shown::{LABEL, Shown};
 use crate::prelude::*;
 use siteline_core::data::reshape::{Expected, with_gaps};
@@ -38,11 +38,6 @@ impl Rows {
     /// Rows that have only series and time of `points`; without `time` only series.
     pub(crate) fn keyed(points: PointColumns, time: Option<&'static str>) -> Self {
         Self { points: Arc::new(points), is_points: false, time, more: Vec::new() }
-    }
-
-    /// The number of id and time columns.
-    fn key(&self) -> usize {
-        IDS + usize::from(self.time.is_some())
     }
 
     #[must_use]
@@ -85,25 +80,37 @@ impl Rows {
         self.points.rows()
     }
 
+    /// The columns after the ids.
+    fn values(&self) -> Vec<(FieldRef, ArrayRef)> {
+        let (points, schema) = (&self.points, self.points.schema());
+        let fields = &schema.fields()[IDS..];
+        let mut values: Vec<(FieldRef, ArrayRef)> = Vec::new();
+        if let Some(name) = self.time {
+            let field = Arc::new(fields[0].as_ref().clone().with_name(name));
+            values.push((field, Arc::new(points.timestamps.clone())));
+        }
+        if self.is_points {
+            let numbers = points.numbers.iter().map(|column| Arc::new(column.clone()) as ArrayRef);
+            let counts: ArrayRef = Arc::new(points.sample_counts.clone());
+            let texts = points.extras.iter().map(|column| Arc::new(column.clone()) as ArrayRef);
+            let own = numbers.chain([counts]).chain(texts);
+            values.extend(fields[1..].iter().cloned().zip(own));
+        }
+        values.extend(self.more.iter().cloned());
+        values
+    }
+
     fn plain_schema(&self) -> Schema {
         let own = self.points.schema();
-        let kept = if self.is_points { own.fields().len() } else { self.key() };
-        let mut fields: Vec<FieldRef> = own.fields().iter().take(kept).cloned().collect();
-        if let Some(time) = self.time {
-            fields[IDS] = Arc::new(fields[IDS].as_ref().clone().with_name(time));
-        }
-        fields.extend(self.more.iter().map(|(field, _)| Arc::clone(field)));
-        Schema::new(fields)
+        let values = self.values().into_iter().map(|(field, _)| field);
+        Schema::new(own.fields().iter().take(IDS).cloned().chain(values).collect::<Vec<_>>())
     }
 
     /// The rows without labels, in UTC.
     fn plain_batch(&self) -> Result<RecordBatch> {
-        let (batch, is_points, _, own) = self.to_batch()?;
-        let mut columns = batch.columns().to_vec();
-        if !is_points {
-            columns.drain(self.key()..own);
-        }
-        fitted(self.plain_schema(), columns)
+        let own = self.points.batch()?;
+        let values = self.values().into_iter().map(|(_, column)| column);
+        fitted(self.plain_schema(), own.columns().iter().take(IDS).cloned().chain(values).collect())
     }
 
     pub(crate) fn schema(&self, shown: &Shown) -> SchemaRef {
@@ -145,23 +152,17 @@ impl Rows {
 
     /// New rows in `to` get no mark.
     fn spread(&self, marks: &BooleanArray, to: &PointColumns) -> BooleanArray {
-        let times = |points: &PointColumns, rows: &Range<usize>| {
-            points.timestamps.values()[rows.clone()].to_vec()
-        };
-        let mut own: HashMap<&Identity, Vec<(i64, bool)>> = HashMap::new();
+        let mut marked: HashMap<&Identity, HashSet<i64>> = HashMap::new();
         for (series, rows) in self.points.identified() {
-            let marked = times(&self.points, &rows).into_iter().zip(rows);
-            let marked = marked.map(|(time, row)| (time, marks.value(row)));
-            own.entry(series).or_default().extend(marked);
+            let rows = rows.filter(|row| marks.value(*row));
+            let times = rows.map(|row| self.points.timestamps.value(row));
+            marked.entry(series).or_default().extend(times);
         }
-        let mut spread = vec![false; to.rows()];
+        let mut spread = Vec::with_capacity(to.rows());
         for (series, rows) in to.identified() {
-            let mut known = own.get(series).into_iter().flatten().peekable();
-            for (time, row) in times(to, &rows).into_iter().zip(rows) {
-                while let Some((_, mark)) = known.next_if(|(other, _)| *other <= time) {
-                    spread[row] = *mark;
-                }
-            }
+            let marked = marked.get(series);
+            let is_marked = |time| marked.is_some_and(|times| times.contains(time));
+            spread.extend(to.timestamps.values()[rows].iter().map(is_marked));
         }
         BooleanArray::from(spread)
     }
@@ -170,17 +171,11 @@ impl Rows {
         self.of_rows(|batch| Ok(batch.slice(0, count.min(self.len()))))
     }
 
-    pub(crate) fn column(&self, name: &str) -> Option<ArrayRef> {
-        let plain = self.plain_batch().ok()?;
-        let place = plain.schema_ref().index_of(name).ok().filter(|place| *place >= self.key())?;
-        Some(Arc::clone(plain.column(place))).filter(|column| is_numeric(column.data_type()))
-    }
-
-    pub(crate) fn numeric(&self) -> Vec<String> {
-        let schema = self.plain_schema();
-        let fields = schema.fields().iter().skip(self.key());
-        let numeric = fields.filter(|field| is_numeric(field.data_type()));
-        numeric.map(|field| field.name().clone()).collect()
+    /// The columns that `pivot` accepts.
+    pub(crate) fn numeric(&self) -> Vec<(FieldRef, ArrayRef)> {
+        let is_numeric = |kind: &DataType| matches!(kind, DataType::Float64 | DataType::Int64);
+        let values = self.values().into_iter();
+        values.filter(|(field, _)| is_numeric(field.data_type())).collect()
     }
 
     pub(crate) fn columns<'py>(
@@ -188,24 +183,9 @@ impl Rows {
         py: Python<'py>,
         shown: &Shown,
     ) -> PyResult<Bound<'py, PyList>> {
-        let points = &self.points;
-        let list = runs(py, points, shown)?;
-        if let Some(time) = self.time {
-            list.append(timestamps(time, &points.timestamps, shown.zone()))?;
-        }
-        if self.is_points {
-            let schema = points.schema();
-            let mut names = schema.fields().iter().skip(IDS + 1).map(|field| field.name().as_str());
-            for memory in points.numbers.each_ref().map(Memory::of) {
-                list.append((names.next(), "float", memory))?;
-            }
-            list.append(integers(py, names.next().unwrap_or_default(), &points.sample_counts)?)?;
-            for (name, texts) in names.zip(&points.extras) {
-                list.append((name, "text", PyList::new(py, texts.iter())?))?;
-            }
-        }
-        for (field, column) in &self.more {
-            further(py, &list, field, column, shown.zone())?;
+        let list = runs(py, &self.points, shown)?;
+        for (field, column) in &self.values() {
+            append(py, &list, field, column, shown.zone())?;
         }
         Ok(list)
     }
@@ -231,11 +211,7 @@ fn runs<'py>(
     Ok(list)
 }
 
-fn is_numeric(kind: &DataType) -> bool {
-    matches!(kind, DataType::Float64 | DataType::Int64)
-}
-
-fn further(
+fn append(
     py: Python<'_>,
     list: &Bound<'_, PyList>,
     field: &Field,
@@ -246,7 +222,10 @@ fn further(
     if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
         list.append((name, "float", Memory::of(numbers)))
     } else if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
-        list.append(integers(py, name, numbers)?)
+        let missing = numbers.nulls().map(|nulls| {
+            bytes(py, nulls.len(), nulls.iter().map(|is_there| [u8::from(!is_there)]))
+        });
+        list.append((name, "integer", Memory::of(numbers), missing.transpose()?))
     } else if let Some(codes) = column.as_dictionary_opt::<Int32Type>() {
         let texts = if codes.is_empty() { None } else { Some(codes.values().as_string::<i32>()) };
         let texts = PyList::new(py, texts.into_iter().flat_map(|texts| texts.iter()))?;

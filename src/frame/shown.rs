@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray as _;
-use arrow_array::{ArrayRef, TimestampMicrosecondArray};
+use arrow_array::types::TimestampMicrosecondType;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::convert::capsule::fitted;
@@ -81,10 +82,6 @@ impl Shown {
         }
     }
 
-    pub(crate) fn zoned(&self, times: &TimestampMicrosecondArray) -> TimestampMicrosecondArray {
-        times.clone().with_timezone(self.zone())
-    }
-
     /// `points` are the same rows, for their labels.
     pub(crate) fn batch(
         &self,
@@ -92,9 +89,9 @@ impl Shown {
         points: impl FnOnce() -> Arc<PointColumns>,
     ) -> Result<RecordBatch> {
         let zoned = |column: &ArrayRef| -> ArrayRef {
-            match column.data_type() {
-                DataType::Timestamp(..) => Arc::new(self.zoned(column.as_primitive())),
-                _ => Arc::clone(column),
+            match column.as_primitive_opt::<TimestampMicrosecondType>() {
+                Some(times) => Arc::new(times.clone().with_timezone(self.zone())),
+                None => Arc::clone(column),
             }
         };
         let mut columns: Vec<ArrayRef> = plain.columns().iter().map(zoned).collect();

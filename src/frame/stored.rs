@@ -1,9 +1,9 @@
 //! Stored points, read in batches.
 
-use std::collections::TryReserveError;
 use std::sync::OnceLock;
 
-use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_array::RecordBatchReader;
+use arrow_ipc::writer::StreamEncoder;
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::types::PyCapsule;
@@ -15,7 +15,7 @@ use crate::frame::shown::Shown;
 use crate::frame::{Data, Frame};
 use crate::prelude::*;
 use siteline_core::data::{Identity, PointColumns};
-use siteline_core::store::{Flagged, Reader, ShownPoints, Store};
+use siteline_core::store::{Flagged, Reader, Store};
 use siteline_core::sync::PinnedRead;
 
 /// A few megabytes.
@@ -28,53 +28,57 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    fn open(&self, flagged: Flagged) -> Result<Reader> {
-        self.read.open(&self.store, flagged)
+    fn opened<T: Send>(
+        &self,
+        py: Python<'_>,
+        flagged: Flagged,
+        work: impl FnOnce(Reader) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        step(py, || self.read.open(&self.store, flagged).and_then(work))?.or_raise()
+    }
+
+    fn flagged(&self) -> Flagged {
+        self.read.state.spec.flagged
     }
 
     pub(crate) fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
-        let reader = step(py, || self.open(self.read.state.spec.flagged))?.or_raise()?;
-        Ok(BatchStream::new(reader, shown))
+        self.opened(py, self.flagged(), |reader| Ok(BatchStream::new(reader, shown)))
     }
 
     pub(crate) fn series(&self, py: Python<'_>) -> PyResult<Vec<Identity>> {
-        let read = || -> Result<Vec<Identity>> {
-            Ok(self.open(self.read.state.spec.flagged)?.picked().cloned().collect())
-        };
-        step(py, read)?.or_raise()
+        self.opened(py, self.flagged(), |reader| Ok(reader.picked().cloned().collect()))
     }
 
     pub(crate) fn count(&self, py: Python<'_>) -> PyResult<u64> {
-        step(py, || self.open(self.read.state.spec.flagged)?.count_points())?.or_raise()
+        self.opened(py, self.flagged(), |mut reader| reader.count_points())
     }
 
     pub(crate) fn count_withdrawn(&self, py: Python<'_>) -> PyResult<u64> {
-        if self.read.state.spec.flagged == Flagged::Drop {
+        if self.flagged() == Flagged::Drop {
             return Ok(0);
         }
-        step(py, || self.open(Flagged::Only)?.count_points())?.or_raise()
+        self.opened(py, Flagged::Only, |mut reader| reader.count_points())
     }
 
     /// All points, in columns that are allocated once: concatenated batches would need twice the memory.
     pub(crate) fn rows(&self, py: Python<'_>) -> PyResult<Rows> {
         let mut batches = self.batches(py, Shown::default())?;
-        step(py, || batches.find_blocks())?.or_raise()?;
-        let points = step(py, || batches.allocate())?;
-        let points = points.map_err(|_| PyMemoryError::new_err("no memory for so many points"))?;
-        let mut points =
-            points.ok_or_else(|| refuse(py, Kind::InternalError, "a reader was read twice"))?;
-        loop {
+        let Some(reader) = &mut batches.reader else {
+            return Err(refuse(py, Kind::InternalError, "a store has no reader"));
+        };
+        let points = step(py, || reader.find_blocks().map(|()| reader.allocate()))?;
+        let no_memory = |_| PyMemoryError::new_err("no memory for so many points");
+        let mut points = points.or_raise()?.map_err(no_memory)?;
+        while step(py, || reader.read_into(&mut points, ROWS))?.or_raise()? {
             py.check_signals()?;
-            if step(py, || batches.read_into(&mut points))?.or_raise()? {
-                continue;
-            }
-            return step(py, || -> Result<Rows> {
-                let (points, marks) = points.finish()?;
-                let mark = self.read.state.spec.view.mark();
-                Ok(Rows::of_points(Arc::new(points)).with(mark.name(), false, marks))
-            })?
-            .or_raise();
         }
+        step(py, || -> Result<Rows> {
+            batches.reader = None;
+            let (points, marks) = points.finish()?;
+            let mark = self.read.state.spec.view.mark();
+            Ok(Rows::of_points(Arc::new(points)).with(mark.name(), false, marks))
+        })?
+        .or_raise()
     }
 }
 
@@ -85,7 +89,7 @@ pub(crate) struct BatchStream {
     shown: Shown,
     schema: SchemaRef,
     /// The error that ended the stream, for [`super::Stream::check`].
-    failure: Arc<OnceLock<Error>>,
+    pub(super) failure: Arc<OnceLock<Error>>,
 }
 
 impl BatchStream {
@@ -97,11 +101,6 @@ impl BatchStream {
     fn of_memory(batch: RecordBatch) -> Self {
         let (shown, schema) = (Shown::default(), batch.schema());
         Self { reader: None, memory: Some(batch), shown, schema, failure: Arc::default() }
-    }
-
-    pub(crate) fn failing_into(mut self, failure: Arc<OnceLock<Error>>) -> Self {
-        self.failure = failure;
-        self
     }
 
     /// Call it within a step.
@@ -120,31 +119,18 @@ impl BatchStream {
         let Some(batch) = batch? else { return Ok(None) };
         self.shown.batch(&batch, || Arc::new(PointColumns::from_batch(&batch))).map(Some)
     }
-
-    fn find_blocks(&mut self) -> Result<()> {
-        self.reader.as_mut().map_or(Ok(()), Reader::find_blocks)
-    }
-
-    fn allocate(&mut self) -> Result<Option<ShownPoints>, TryReserveError> {
-        self.reader.as_ref().map(Reader::allocate).transpose()
-    }
-
-    /// Returns false after the last points.
-    fn read_into(&mut self, shown: &mut ShownPoints) -> Result<bool> {
-        let read = self.reader.as_mut().map_or(Ok(false), |reader| reader.read_into(shown, ROWS));
-        if !matches!(read, Ok(true)) {
-            self.reader = None;
-        }
-        read
-    }
 }
 
 impl Frame {
     pub(crate) fn batch_stream(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
-        if let Data::Stream(stored) = &self.data {
-            return stored.batches(py, shown);
-        }
-        detached(py, || self.batch(&shown).map(BatchStream::of_memory))?.or_raise()
+        let batch = match &self.data {
+            Data::Stream(stored) => return stored.batches(py, shown),
+            Data::Rows(rows) => detached(py, || rows.batch(&shown)),
+            Data::Wide(wide) => {
+                detached(py, || wide.batch(self.shown_schema(&shown)?, shown.zone()))
+            }
+        };
+        batch?.map(BatchStream::of_memory).or_raise()
     }
 }
 
@@ -178,12 +164,50 @@ impl RecordBatchReader for BatchStream {
 
 /// `siteline._lazy` selects series after the read is open, so that both belong to one state of the store.
 #[pyclass(frozen, name = "_Batches")]
-pub(crate) struct Batches(pub(super) Mutex<BatchStream>);
+pub(crate) struct Batches {
+    open: Mutex<BatchStream>,
+    /// `None` after the end or an error.
+    encoder: Mutex<Option<StreamEncoder>>,
+}
+
+impl Batches {
+    pub(super) fn new(batches: BatchStream) -> Result<Self> {
+        let encoder = StreamEncoder::try_new(&batches.schema).map_err(|error| broken(&error))?;
+        Ok(Self { open: Mutex::new(batches), encoder: Mutex::new(Some(encoder)) })
+    }
+
+    fn next_part(&self) -> Result<Option<Vec<u8>>> {
+        let mut open = self.encoder.lock();
+        let Some(mut encoder) = open.take() else { return Ok(None) };
+        let part = match self.open.lock().next_batch(ROWS)? {
+            Some(batch) => {
+                let part = encoder.encode(&batch);
+                *open = Some(encoder);
+                part
+            }
+            None => encoder.finish(),
+        };
+        let buffers = part.map_err(|error| broken(&error))?;
+        Ok(Some(buffers.iter().map(|buffer| &**buffer).collect::<Vec<_>>().concat()))
+    }
+}
 
 #[pymethods]
 impl Batches {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The next part of an Arrow IPC stream. After an error the end mark is missing, so nobody takes the stream
+    /// for complete.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        py.check_signals()?;
+        let part = step(py, || self.next_part())?.or_raise()?;
+        Ok(part.map(|part| PyBytes::new(py, &part)))
+    }
+
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let batches = self.0.lock();
+        let batches = self.open.lock();
         let all = batches.reader.as_ref().map_or(&[][..], Reader::identities);
         all.iter().map(|one| super::ids(py, one)).collect()
     }
@@ -191,7 +215,7 @@ impl Batches {
     /// Selects series by their index in `series()`, before `next()`.
     fn keep(&self, py: Python<'_>, places: Vec<usize>) -> PyResult<()> {
         step(py, move || {
-            if let Some(reader) = &mut self.0.lock().reader {
+            if let Some(reader) = &mut self.open.lock().reader {
                 reader.keep_series(&places);
             }
         })
@@ -206,15 +230,11 @@ impl Batches {
     ) -> PyResult<Option<Bound<'py, PyCapsule>>> {
         py.check_signals()?;
         let batch = step(py, move || -> Result<Option<RecordBatch>> {
-            let batch = self.0.lock().next_batch(rows)?;
+            let batch = self.open.lock().next_batch(rows)?;
             batch.map(|batch| batch.project(&columns).map_err(|e| broken(&e))).transpose()
         })?
         .or_raise()?;
-        batch.map(|batch| capsule(py, batch)).transpose()
+        let capsule = |batch| reader_capsule(py, Box::new(BatchStream::of_memory(batch)));
+        batch.map(capsule).transpose()
     }
-}
-
-pub(crate) fn capsule(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyCapsule>> {
-    let schema = batch.schema();
-    reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
 }

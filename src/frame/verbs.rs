@@ -11,9 +11,10 @@ use arrow_array::{
 use arrow_buffer::Buffer;
 use jiff::tz::TimeZone;
 
+use super::facts::Facts;
 use super::rows::Rows;
 use super::stored::{ROWS, Stored};
-use super::{Data, Facts, Frame, Origin, identities};
+use super::{Data, Frame, Origin, identities};
 use crate::convert::arrow_stream::ArrowStream;
 use crate::convert::asked_time::zone;
 use crate::prelude::*;
@@ -89,28 +90,15 @@ fn notes(made: &Rebucketed, partial: Partial, zone: &TimeZone) -> Vec<String> {
 }
 
 impl Frame {
-    pub(super) fn coverage(&self) -> Coverage {
-        if self.is_part {
-            return Coverage::part("these are the first rows only", "Use the whole table.");
-        }
-        match &self.origin {
-            Origin::Read(table) => table.coverage(),
-            Origin::Derived(facts) => facts.coverage.clone(),
-            Origin::Stored(stored) => stored.read.read_coverage(),
-            Origin::Page(_) => {
-                let hint = "Use the table of the whole read.";
-                Coverage::part("a page is a part of a read", hint)
-            }
-            Origin::Unread => Coverage::All,
-        }
+    fn made(&self, kind: &'static str, data: Data) -> Self {
+        let origin = match &self.origin {
+            Origin::Read(_) | Origin::Page(_) => Origin::Made(self.facts()),
+            other => other.clone(),
+        };
+        Self { every: self.every, is_part: self.is_part, ..Self::new(kind, data, origin) }
     }
 
-    fn made(&self, py: Python<'_>, kind: &'static str, data: Data) -> PyResult<Self> {
-        let made = Self::new(kind, data, self.derived_origin(py)?);
-        Ok(Self { every: self.every, is_part: self.is_part, ..made })
-    }
-
-    fn rows_there(&self, py: Python<'_>) -> PyResult<Rows> {
+    pub(super) fn rows_there(&self, py: Python<'_>) -> PyResult<Rows> {
         self.there.as_ref().map_or_else(|| self.rows(py), |rows| Ok(rows.clone()))
     }
 
@@ -185,7 +173,7 @@ impl Frame {
         let series: HashSet<Identity> = identities(series).collect();
         let data = detached(py, || self.picked(&series))?.or_raise()?;
         let there = self.there.as_ref().map(|rows| rows.of_series(&series)).transpose();
-        Ok(Self { there: there.or_raise()?, ..self.made(py, self.kind, data)? })
+        Ok(Self { there: there.or_raise()?, ..self.made(self.kind, data) })
     }
 
     fn first(&self, py: Python<'_>, count: usize) -> PyResult<Self> {
@@ -206,7 +194,7 @@ impl Frame {
                 Data::Rows(rows.or_raise()?)
             }
         };
-        Ok(Self { is_part: true, ..self.made(py, self.kind, data)? })
+        Ok(Self { is_part: true, ..self.made(self.kind, data) })
     }
 
     /// Adds a row of nulls for each bucket that was read and has no point.
@@ -214,8 +202,7 @@ impl Frame {
         let expected = self.coverage().expected().or_raise()?;
         let rows = self.rows_there(py)?;
         let filled = detached(py, || rows.with_gaps(&expected))?.or_raise()?;
-        let made = self.made(py, "points", Data::Rows(filled))?;
-        Ok(Self { there: Some(rows), ..made })
+        Ok(Self { there: Some(rows), ..self.made("points", Data::Rows(filled)) })
     }
 
     /// Warns about periods without a value.
@@ -232,7 +219,7 @@ impl Frame {
         let reduction = Reduction::parse(agg.0).or_raise()?;
         let partial = Partial::parse(partial.0).or_raise()?;
         let (every, mut grid, zone) = periods(every, tz, origin)?;
-        let width = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
+        let width = self.facts().interval_seconds.map(|seconds| i64::from(seconds) * 1_000_000);
         let (grid, coverage) = (&mut grid, &self.coverage());
         let how = Rebucket { width, grid, reduction, coverage, partial };
         let mut made = Rebucketing::new(how);
@@ -243,7 +230,7 @@ impl Frame {
             .with("buckets", false, Arc::new(made.buckets))
             .with("expected", true, Arc::new(made.expected))
             .with("partial", false, Arc::new(made.partial));
-        Ok(Self { every: Some(every), ..self.made(py, "resampled", Data::Rows(rows))? })
+        Ok(Self { every: Some(every), ..self.made("resampled", Data::Rows(rows)) })
     }
 
     /// Counts the buckets of each period.
@@ -268,7 +255,7 @@ impl Frame {
             .with("missing", false, Arc::new(found.missing))
             .with("unread", false, Arc::new(found.unread))
             .with("expected", false, Arc::new(found.expected));
-        Ok(Self { every: Some(every), ..self.made(py, "completeness", Data::Rows(rows))? })
+        Ok(Self { every: Some(every), ..self.made("completeness", Data::Rows(rows)) })
     }
 
     /// Lists the ranges of missing buckets.
@@ -288,7 +275,7 @@ impl Frame {
         let rows = Rows::keyed(found.rows, Some("start"))
             .with("end", false, Arc::new(found.ends))
             .with("buckets", false, Arc::new(found.buckets));
-        self.made(py, "gaps", Data::Rows(rows))
+        Ok(self.made("gaps", Data::Rows(rows)))
     }
 
     /// One column for each series, and one row for each bucket.
@@ -304,7 +291,12 @@ impl Frame {
                 return Err(unknown(names.collect()));
             }
             let rows = self.rows(py)?;
-            let column = rows.column(values).ok_or_else(|| unknown(rows.numeric()))?;
+            let numeric = rows.numeric();
+            let names = || numeric.iter().map(|(field, _)| field.name().clone()).collect();
+            let (_, column) = numeric
+                .iter()
+                .find(|(field, _)| field.name() == values)
+                .ok_or_else(|| unknown(names()))?;
             let wide = detached(py, || {
                 let mut points: PointColumns = (*rows.points).clone();
                 let measure = if let Some(counts) = column.as_primitive_opt::<Int64Type>() {
@@ -317,7 +309,7 @@ impl Frame {
                 Wide::new(&points, measure)
             })?
             .or_raise()?;
-            self.made(py, "pivoted", Data::Wide(Arc::new(wide)))
+            Ok(self.made("pivoted", Data::Wide(Arc::new(wide))))
         })
     }
 
@@ -366,14 +358,8 @@ impl Frame {
             };
             rows = rows.with(&name, name != "listed", column);
         }
-        let facts = Facts {
-            attributes: serde_json::json!({}),
-            report: restore(report)?,
-            listed: None,
-            coverage: Coverage::part("a table of series has no buckets", "Use a table of points."),
-            interval_seconds: None,
-            bounds: None,
-        };
-        Ok(Self::new("series", Data::Rows(rows), Origin::Derived(Arc::new(facts))))
+        let coverage = Coverage::part("a table of series has no buckets", "Use a table of points.");
+        let facts = Arc::new(Facts::new(restore(report)?, coverage));
+        Ok(Self::new("series", Data::Rows(rows), Origin::Made(facts)))
     }
 }

@@ -10,11 +10,11 @@ use tokio::sync::Notify;
 
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
-use crate::frame::PageSource;
+use crate::frame::Frame;
 use crate::prelude::*;
 use crate::store::StoreHandle;
 use crate::sync::arguments::{RunArgs, plan_settings};
-use crate::sync::pages::{Place, SyncedPages};
+use crate::sync::pages::{Place, page_of};
 use siteline_core::client::collect::CollectOnce;
 use siteline_core::client::{NamesFor, ReadNames, keep_names, names_are_due};
 use siteline_core::http::Deadline;
@@ -39,13 +39,12 @@ impl Target for KnownStates {
 }
 
 /// Feed, page (`None` if only the state changes), and state.
-type HandedOver = (String, Option<PageSource>, Vec<u8>);
+type HandedOver<'py> = (String, Given<'py>, Vec<u8>);
 
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct SyncHandle {
     args: RunArgs,
     client: Py<PyClient>,
-    pages: SyncedPages,
     /// `None` before the start and after the end.
     run: Arc<Mutex<Option<Arc<Run>>>>,
     place: Mutex<Place>,
@@ -156,17 +155,24 @@ impl SyncHandle {
     }
 
     /// The next page or state, if it is ready.
-    fn take(&self, py: Python<'_>) -> PyResult<Option<HandedOver>> {
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<HandedOver<'py>>> {
         guarded(|| {
             let Some(run) = self.run.lock().clone() else { return Ok(None) };
             let next = step(py, || self.place.lock().next(&run))?.or_raise()?;
             let Some(handed) = next else { return Ok(None) };
+            let client = &self.client.get().client;
+            let feed = self.args.feeds.iter().find(|feed| feed.name() == handed.feed);
+            let unknown = || Error::new(Kind::InternalError, "a page came for another feed");
+            let feed = feed.ok_or_else(unknown).or_raise()?;
             let delivery = handed.delivery.as_ref();
-            let page = delivery.map(|delivery| self.pages.page(&handed.feed, delivery));
+            let page = delivery.map(|delivery| page_of(feed, delivery, client));
             let page = page.transpose().or_raise()?;
-            let given = (handed.feed.clone(), page, handed.state.clone());
+            let (name, state) = (handed.feed.clone(), handed.state.clone());
             self.place.lock().handed = Some(handed);
-            Ok(Some(given))
+            // From here on, an exception loses no page.
+            let class = py.import("siteline.page")?.getattr("Page")?;
+            let page = page.map(|page| class.call1((Frame::of_page(page),))).transpose()?;
+            Ok(Some((name, page, state)))
         })
     }
 
@@ -308,7 +314,6 @@ impl PyClient {
         let args = RunArgs::new(&client.client, client.shape.clone(), feeds, options)?;
         let buffer = if is_push { Events::that_defer_requests() } else { Events::default() };
         Ok(SyncHandle {
-            pages: SyncedPages::new(&args.feeds, &client.client),
             place: Mutex::new(Place::new(args.batch)),
             client: slf.clone().unbind(),
             run: Arc::default(),

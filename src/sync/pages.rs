@@ -1,50 +1,32 @@
 //! The pages of a sync, and the writes that Python stores.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::frame::{PageSource, Synced};
 use crate::prelude::*;
+use siteline_core::client::Client;
 use siteline_core::client::table::Provenance;
-use siteline_core::client::{Client, ListedIds};
 use siteline_core::data::Page;
 use siteline_core::store::{Applied, Delivery};
 use siteline_core::sync::{Batches, Feed, Run, TargetWrite};
 
-pub(crate) struct SyncedPages {
-    feeds: HashMap<String, Feed>,
-    host: String,
-    listed: Arc<ListedIds>,
-}
-
-impl SyncedPages {
-    pub(crate) fn new(feeds: &[Feed], client: &Client) -> Self {
-        let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
-        let host = client.base_url().host().to_owned();
-        Self { feeds, host, listed: Arc::clone(client.listed()) }
-    }
-
-    /// The query of the page is the range of its chain.
-    pub(crate) fn page(&self, feed: &str, delivery: &Delivery) -> Result<PageSource> {
-        let Delivery { ref page, batch_first, read_at, chain, is_only_chain, .. } = *delivery;
-        let known = self.feeds.get(feed).ok_or_else(|| {
-            let message = format!("a page came for the feed {feed:?}, which was not asked for");
-            Error::new(Kind::InternalError, message)
-        })?;
-        let provenance = Provenance {
-            query: known.query(chain.start, chain.end)?,
-            host: self.host.clone(),
-            read_at,
-            pages: page.sequence.saturating_sub(batch_first) + 1,
-            resumed_after_pages: batch_first.saturating_sub(chain.first),
-            page_size: page.report.page_size.clone(),
-            not_listed: Vec::new(),
-            through: Vec::new(),
-            listed: Arc::clone(&self.listed),
-            late: Arc::default(),
-        };
-        let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first, is_only_chain });
-        Ok(PageSource { page: Page::clone(page), provenance, synced })
-    }
+/// The page with the query of its feed for the range of its chain.
+pub(super) fn page_of(feed: &Feed, delivery: &Delivery, client: &Client) -> Result<PageSource> {
+    let Delivery { ref page, batch_first, read_at, chain, is_only_chain, .. } = *delivery;
+    let provenance = Provenance {
+        query: feed.query(chain.start, chain.end)?,
+        host: client.base_url().host().to_owned(),
+        read_at,
+        pages: page.sequence.saturating_sub(batch_first) + 1,
+        resumed_after_pages: batch_first.saturating_sub(chain.first),
+        page_size: page.report.page_size.clone(),
+        not_listed: Vec::new(),
+        through: Vec::new(),
+        listed: Arc::clone(client.listed()),
+        late: Arc::default(),
+    };
+    let synced = Some(Synced { feed: feed.name().to_owned(), chain, batch_first, is_only_chain });
+    Ok(PageSource { page: Page::clone(page), provenance, synced })
 }
 
 /// The position of a sync; Python stores its pages.

@@ -150,7 +150,7 @@ pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDoc
 
 pub(super) fn wrong_passphrase() -> Error {
     refused("The private key could not be decrypted with this passphrase.").with_hint(
-        "Check that it belongs to this key file and does not end with a line break or quotes.",
+        "Check that it belongs to this key file, and that no quotes, blanks or line breaks are around it.",
     )
 }
 

@@ -47,6 +47,8 @@ pub struct Settings {
     /// For errors about their contents.
     pub profile: Option<(PathBuf, String)>,
     pub sources: Vec<Source>,
+    /// Why they do not suffice without an agent. Then address and credential are `None`.
+    pub missing: Option<Error>,
 }
 
 impl Environment<'_> {
@@ -69,6 +71,13 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
+    pub fn complete(mut self) -> Result<Self> {
+        match self.missing.take() {
+            Some(missing) => Err(missing),
+            None => Ok(self),
+        }
+    }
+
     /// `None` unless the credential signs.
     pub fn subject(&self) -> Option<&str> {
         self.credential.as_ref()?.subject.as_deref()
@@ -77,7 +86,7 @@ impl Settings {
     /// Reads the variables, then the profile that [`PROFILE`] names, by default
     /// [`DEFAULT_PROFILE`]. The default profile may be absent unless a variable names its file. An
     /// unreadable file is then ignored if the other sources are sufficient. An empty variable
-    /// counts as unset. The `ConfigError` for missing settings names all sources.
+    /// counts as unset. The error in `missing` names all sources.
     pub fn from_variables(environment: &Environment<'_>, given: Given) -> Result<Self> {
         environment.check(members::variables())?;
         let named = environment.get(PROFILE);
@@ -87,14 +96,15 @@ impl Settings {
         let profile = Profile::find(name, environment, named.is_some(), is_needed)?;
         let mut members = profile.members(given.credential)?;
         members.replace(environment, given.credential)?;
-        Self::of_members(members, &profile, given, || looked_at(environment, &profile))
+        let looked_at = || looked_at(environment, &profile);
+        Ok(Self::of_members(members, &profile, given, looked_at))
     }
 
     /// The settings of this profile only. The variable [`CONFIG`] names its file.
     pub fn from_profile(name: &str, environment: &Environment<'_>, given: Given) -> Result<Self> {
         let profile = Profile::find(name, environment, true, true)?;
         let looked_at = || format!("Looked at: {}.", profile.described());
-        Self::of_members(profile.members(given.credential)?, &profile, given, looked_at)
+        Ok(Self::of_members(profile.members(given.credential)?, &profile, given, looked_at))
     }
 
     fn of_members(
@@ -102,27 +112,26 @@ impl Settings {
         profile: &Profile,
         given: Given,
         looked_at: impl Fn() -> String,
-    ) -> Result<Self> {
-        let (sources, base_url) = (members.sources(), members.text("base_url"));
+    ) -> Self {
+        let (sources, mut base_url) = (members.sources(), members.text("base_url"));
         let is_missing = base_url.is_none() && !given.base_url;
         let mut missing: Vec<_> = is_missing.then_some("base_url").into_iter().collect();
-        let credential =
+        let mut credential =
             if given.credential { None } else { members.credential(profile.file(), &mut missing) };
-        if !missing.is_empty() {
+        let missing = (!missing.is_empty()).then(|| {
             let message = format!("The client cannot be created: {} missing.", listed(&missing));
             let hint = format!(
                 "{} Set a variable, or add it to a profile: siteline profile init creates one.",
                 looked_at()
             );
-            return Err(Error::new(Kind::ConfigError, message).with_hint(hint));
+            Error::new(Kind::ConfigError, message).with_hint(hint)
+        });
+        if missing.is_some() {
+            (base_url, credential) = (None, None);
         }
-        Ok(Self {
-            base_url: base_url.filter(|_| !given.base_url),
-            credential,
-            options: members.options(&OPTIONS),
-            profile: profile.found(),
-            sources,
-        })
+        let base_url = base_url.filter(|_| !given.base_url);
+        let (options, profile) = (members.options(&OPTIONS), profile.found());
+        Self { base_url, credential, options, profile, sources, missing }
     }
 }
 

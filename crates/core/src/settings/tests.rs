@@ -36,6 +36,7 @@ fn environment(
     };
     let (home, platform) = (|| None, Platform::Unix);
     load(&Environment { variable: &variable, read: &read, home: &home, platform })
+        .and_then(Settings::complete)
 }
 
 /// Reads this text from `FILE`, which is the only file.

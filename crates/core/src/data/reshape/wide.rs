@@ -10,6 +10,7 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use serde::{Deserialize, Serialize};
 
 use super::super::point_columns::{Identity, PointColumns};
 use super::super::schema::{COLUMN_NAMES, batch, time_field, timestamp_array};
@@ -19,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 /// 16 GiB. Series that share few timestamps need a cell for every timestamp.
 const MOST_CELLS: usize = 1 << 31;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Measure {
     /// Value, minimum or maximum.
     Number(usize),
@@ -49,13 +50,6 @@ impl Measure {
                 Kind::QueryError,
                 format!("value={name:?} is unknown. Use one of {}.", COLUMN_NAMES[6..].join(", ")),
             )),
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Number(place) => COLUMN_NAMES[6 + place],
-            Self::SampleCount => COLUMN_NAMES[9],
         }
     }
 }
