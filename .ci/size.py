@@ -18,11 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 7_900),
-    "crates/core": (35_000, 38_650),
+    "src": (6_000, 7_880),
+    "crates/core": (35_000, 38_130),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 0),
-    "python/siteline": (9_000, 10_970),
+    "python/siteline": (9_000, 10_980),
     "python/siteline, stub": (350, 0),
     "python/siteline, satellites": (11_000, 0),
     "tests": (55_000, 0),
