@@ -12,7 +12,7 @@ use super::settings::DecodeSettings;
 use crate::data::columns::ColumnsBuilder;
 use crate::data::point_columns::{Envelope, Identity, PointColumns};
 use crate::data::report::{PageReport, shown_name};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// Maximum number of unknown members in an error.
 const NAMES_SHOWN: usize = 20;
@@ -55,7 +55,8 @@ struct EnvelopeMembers<'a> {
     ids: [Id; 5],
     /// The byte range of the points.
     points: Option<Range<usize>>,
-    /// The byte range of points that are already in the columns.
+    /// The byte range of points that are already in the columns. The head of a known envelope leads
+    /// to the same offset again.
     read_before: Option<Range<usize>>,
     /// The JSON text of each extra column's member.
     extras: Vec<Option<&'a str>>,
@@ -122,10 +123,6 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             read_before = Some(points);
         }
         let members = self.read_members(json, array, report, read_before)?;
-        if members.read_before.is_some() {
-            // Reading them again would duplicate the points.
-            return Err(Error::new(Kind::InternalError, "Points were read and not found again."));
-        }
         let Some(points) = members.points else {
             let name = &self.settings.shape.points;
             return Err(Error::protocol_at(format!(".{name}"), "the series has no such member"));
