@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::access::Share;
 use super::arrivals::ArrivalSums;
 use super::directory::{Directory, FeedIndex};
+use super::directory_page::BlockSummary;
 use super::failure::{StoreFailure, StoreResult, system};
 use super::feeds::{FeedRow, Feeds};
 use super::found_blocks::FoundBlocks;
@@ -104,8 +105,10 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     watch.expect(found.blocks.len() as u64);
     for blocks in found.blocks.chunks(VERIFIED) {
         for (key, entry) in blocks {
-            let rows = |entry| directory.checked_rows(*key, entry);
-            let rows = entry.as_ref().map_or_else(|| Ok(Vec::new()), rows)?;
+            let rows = entry.map_or(Ok(Vec::new()), |entry| directory.rows(*key, &entry))?;
+            if entry.is_some_and(|entry| BlockSummary::new(&rows) != entry.summary) {
+                return Err(StoreFailure::Corrupt("the directory does not say what is in a block"));
+            }
             arrivals.add_block(&combine(rows, found.recent.rows(*key)));
         }
         watch.step(blocks.len() as u64)?;

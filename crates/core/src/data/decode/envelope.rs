@@ -38,7 +38,7 @@ pub(super) struct EnvelopeReader<'a, 's> {
     /// Distinct, in order of arrival.
     series: Vec<Identity>,
     /// Known series by their index on this page.
-    indices: Vec<Option<u32>>,
+    indices: Vec<Option<usize>>,
     /// Whether each list of unknown members in [`KnownSeries`] was reported.
     noted: Vec<bool>,
 }
@@ -48,7 +48,7 @@ enum Id {
     Missing,
     Null,
     /// The key of its text.
-    Key(i32),
+    Key(usize),
 }
 
 struct EnvelopeMembers<'a> {
@@ -168,14 +168,13 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         if number >= self.indices.len() {
             self.indices.resize(number + 1, None);
         }
-        // Cannot overflow, because a body has less than 2 GiB and so fewer series.
-        let new = u32::try_from(self.series.len()).unwrap_or(u32::MAX);
+        let new = self.series.len();
         let index = *self.indices[number].get_or_insert(new);
         if index == new {
             self.series.push(self.known.identity(number).clone());
         }
         let rows = start..self.columns.rows();
-        self.envelopes.push(Envelope { series: index as usize, rows });
+        self.envelopes.push(Envelope { series: index, rows });
     }
 
     /// Once per page and recognised envelope.
