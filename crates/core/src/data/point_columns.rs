@@ -46,7 +46,7 @@ pub struct Envelope {
 }
 
 /// Value, minimum, maximum; count.
-pub(super) type Values = ([Option<f64>; 3], Option<i64>);
+pub(crate) type Values = ([Option<f64>; 3], Option<i64>);
 
 /// One point per row. The values of nulls are NaN or zero.
 #[derive(Debug, Clone)]
@@ -144,7 +144,7 @@ impl PointColumns {
     }
 
     #[inline]
-    pub(super) fn values(&self, row: usize) -> Values {
+    pub(crate) fn values(&self, row: usize) -> Values {
         let number = |column: &Float64Array| column.is_valid(row).then(|| column.value(row));
         let count = self.sample_counts.is_valid(row).then(|| self.sample_counts.value(row));
         (self.numbers.each_ref().map(number), count)

@@ -279,10 +279,8 @@ fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String,
 
 /// The parameters in wire order.
 fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
-    let ids = |name, ids: &[String]| -> Vec<(&'static str, String)> {
-        ids.iter().map(|id| (name, id.clone())).collect()
-    };
-    let ids = ids("siteId", &input.site).into_iter().chain(ids("lineId", &input.line));
+    let sites = input.site.iter().map(|id| ("siteId", id.clone()));
+    let lines = input.line.iter().map(|id| ("lineId", id.clone()));
     let single = [
         ("from", input.start.map(|start| start.to_string())),
         ("to", input.end.map(|end| end.to_string())),
@@ -293,7 +291,8 @@ fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
         .filters
         .iter()
         .flat_map(|(name, values)| values.iter().map(move |value| (name.as_str(), value.clone())));
-    ids.chain(single.into_iter().filter_map(|(name, value)| Some((name, value?)))).chain(filters)
+    let single = single.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    sites.chain(lines).chain(single).chain(filters)
 }
 
 fn push_parameter(wire: &mut String, name: &str, value: &str) {

@@ -103,12 +103,8 @@ impl Default for Shape {
 impl Shape {
     /// Rejects empty names, and equal names in one level.
     pub fn check(&self) -> Result<()> {
-        let top: Vec<&str> =
-            [Some(&self.next_cursor), Some(&self.error_member), self.array.as_ref()]
-                .into_iter()
-                .flatten()
-                .map(String::as_str)
-                .collect();
+        let top = [&self.next_cursor, &self.error_member].into_iter().chain(&self.array);
+        let top: Vec<&str> = top.map(String::as_str).collect();
         let envelope: Vec<&str> =
             self.identity.iter().chain([&self.points]).map(String::as_str).collect();
         for level in [top, envelope, self.point_members().to_vec()] {

@@ -86,7 +86,6 @@ pub(super) fn create_replacement(part: &Path, store: &Path) -> Result<()> {
     files::create(part, PRIVATE, owner).map_err(|error| denied(store, what, folder, error))?;
     #[cfg(unix)]
     if Owner::read(part).is_ok_and(|made| made.user != owner.user) {
-        let _gone = std::fs::remove_file(part);
         let refused = io::Error::from(ErrorKind::PermissionDenied);
         return Err(denied(store, "only its owner, or root, may replace it", store, refused)
             .with_hint("Restore as that user, so that the store keeps its owner."));
@@ -217,11 +216,10 @@ pub(super) fn prepare_for_reading(path: &Path) -> Result<ReadMode> {
         let readable = |file| may_use(path, file, Use::Read, "this process may not read its log");
         match (readable(&log)?, readable(&memory)?) {
             (true, true) => return Ok(ReadMode::WithLog),
-            (false, _) => return Ok(ReadMode::FileAlone(stamp)),
-            (true, false) if log.metadata().is_ok_and(|log| log.len() == 0) => {
+            (has_log, _) if !has_log || log.metadata().is_ok_and(|log| log.len() == 0) => {
                 return Ok(ReadMode::FileAlone(stamp));
             }
-            (true, false) => std::thread::sleep(PAUSE),
+            _ => std::thread::sleep(PAUSE),
         }
     }
     let what = format!("its log {} has pages that are not in its file yet", log.display());

@@ -1,6 +1,5 @@
 //! Writes one page, and the state that follows from it, in one transaction.
 
-use arrow_array::Array as _;
 use rusqlite::Connection;
 
 use super::block::{PointVersion, Values};
@@ -16,7 +15,7 @@ use super::seen;
 use super::seen_log::{self, LaterPages};
 use super::target::{Applied, Delivery};
 use super::writer_cache::{FeedChange, KnownFeed};
-use crate::data::{Envelope, Page, PointColumns};
+use crate::data::Page;
 
 /// With fewer buckets per block, the file grows and lookups take longer. With more, each changed
 /// point rewrites more bytes: with many series, a page changes only a few points of each block.
@@ -133,18 +132,15 @@ fn points(
     feed: &mut FeedRow,
     page: &Page,
 ) -> StoreResult<Vec<SeriesPoint>> {
-    let mut series: Vec<Option<i64>> = Vec::new();
+    let mut series: Vec<Option<i64>> = vec![None; page.points.series.len()];
     let mut points: Vec<SeriesPoint> = Vec::with_capacity(page.rows());
     for envelope in page.points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
-        if series.len() <= envelope.series {
-            series.resize(envelope.series + 1, None);
-        }
         let id = match series[envelope.series] {
             Some(id) => id,
             None => known.series(connection, feed, &page.points.series[envelope.series])?,
         };
         series[envelope.series] = Some(id);
-        read_rows(page, envelope, id, &mut points);
+        points.extend(envelope.rows.clone().map(|row| (id, version_of(page, row))));
     }
     let kept_from = feed.retention.kept_from;
     points.retain(|(_, row)| row.timestamp >= kept_from);
@@ -157,15 +153,11 @@ fn points(
     Ok(points)
 }
 
-fn read_rows(page: &Page, envelope: &Envelope, series: i64, points: &mut Vec<SeriesPoint>) {
-    let PointColumns { timestamps, numbers, sample_counts: counts, .. } = &*page.points;
-    points.extend(envelope.rows.clone().map(|row| {
-        let number = numbers.each_ref().map(|array| array.is_valid(row).then(|| array.value(row)));
-        let count = counts.is_valid(row).then(|| counts.value(row));
-        let values = Values::new(number, count);
-        let timestamp = timestamps.value(row);
-        (series, PointVersion { timestamp, version: page.sequence, absent: false, values })
-    }));
+#[inline]
+fn version_of(page: &Page, row: usize) -> PointVersion {
+    let (numbers, count) = page.points.values(row);
+    let (timestamp, values) = (page.points.timestamps.value(row), Values::new(numbers, count));
+    PointVersion { timestamp, version: page.sequence, absent: false, values }
 }
 
 fn by_series(points: &[SeriesPoint]) -> impl Iterator<Item = &[SeriesPoint]> {

@@ -190,18 +190,6 @@ impl<'c> Directory<'c> {
         rows.ok_or(StoreFailure::Corrupt("points do not match their checksum"))
     }
 
-    /// Also verifies the summary in the entry.
-    pub(super) fn checked_rows(
-        &mut self,
-        key: BlockKey,
-        entry: &BlockEntry,
-    ) -> StoreResult<Vec<PointVersion>> {
-        let rows = self.rows(key, entry)?;
-        let says = BlockSummary::new(&rows) == entry.summary;
-        let wrong = "the directory does not say what is in a block";
-        if says { Ok(rows) } else { Err(StoreFailure::Corrupt(wrong)) }
-    }
-
     /// Returns no rows for a block that the directory does not list.
     pub(super) fn rows_of(
         &mut self,

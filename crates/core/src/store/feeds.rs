@@ -1,8 +1,9 @@
 //! Each feed has a row with the digests of its other tables.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
@@ -59,16 +60,13 @@ impl FeedRow {
     /// Returns the checksum.
     pub(super) fn save(&self, connection: &Connection) -> StoreResult<i64> {
         let (check, columns) = (self.check(), Self::COLUMNS);
-        let mut statement = connection.prepare(&format!(
+        let sql = format!(
             "INSERT OR REPLACE INTO feeds ({columns})
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
-        ))?;
-        statement.raw_bind_parameter(1, self.id)?;
-        statement.raw_bind_parameter(2, &self.name)?;
-        for (index, number) in (3..).zip(self.numbers().into_iter().chain([check])) {
-            statement.raw_bind_parameter(index, number)?;
-        }
-        statement.raw_execute()?;
+        );
+        let numbers = self.numbers().into_iter().chain([check]).map(Value::from);
+        let row = [self.id.into(), self.name.clone().into()].into_iter().chain(numbers);
+        connection.execute(&sql, params_from_iter(row))?;
         Ok(check)
     }
 
@@ -89,9 +87,8 @@ fn state_sum(feed: i64, state: &[u8]) -> i64 {
 #[derive(Debug)]
 pub(super) struct Feeds {
     root: Root,
-    rows: Vec<FeedRow>,
-    /// Indices in `rows`.
-    places: HashMap<String, usize>,
+    /// By name.
+    rows: BTreeMap<String, FeedRow>,
 }
 
 impl Feeds {
@@ -106,8 +103,8 @@ impl Feeds {
 
     pub(super) fn load(connection: &Connection) -> StoreResult<Self> {
         let root = Root::load(connection)?;
-        let sql = format!("SELECT {} FROM feeds ORDER BY id", FeedRow::COLUMNS);
-        let mut rows = Vec::new();
+        let sql = format!("SELECT {} FROM feeds", FeedRow::COLUMNS);
+        let mut rows = BTreeMap::new();
         let sum = sum_rows(connection, &sql, [], |row| {
             let feed = FeedRow {
                 id: row.get(0)?,
@@ -136,28 +133,24 @@ impl Feeds {
                 return Err(StoreFailure::Corrupt("the row of a feed has a number out of range"));
             }
             let check = feed.check();
-            rows.push(feed);
+            rows.insert(feed.name.clone(), feed);
             Ok(check)
         })?;
         check_digest(sum, root.digest, "a feed is missing")?;
-        let places =
-            rows.iter().enumerate().map(|(place, feed)| (feed.name.clone(), place)).collect();
-        Ok(Self { root, rows, places })
+        Ok(Self { root, rows })
     }
 
-    pub(super) fn rows(&self) -> &[FeedRow] {
-        &self.rows
+    pub(super) fn rows(&self) -> impl Iterator<Item = &FeedRow> {
+        self.rows.values()
     }
 
     /// Sorted.
     pub(super) fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.rows.iter().map(|feed| feed.name.clone()).collect();
-        names.sort_unstable();
-        names
+        self.rows.keys().cloned().collect()
     }
 
     pub(super) fn find(&self, name: &str) -> Option<&FeedRow> {
-        self.places.get(name).map(|place| &self.rows[*place])
+        self.rows.get(name)
     }
 
     /// Fails for an unknown feed.
@@ -167,8 +160,8 @@ impl Feeds {
     }
 
     pub(super) fn find_or_new(&self, name: &str) -> FeedRow {
-        let id = self.rows.last().map_or(1, |last| last.id + 1);
-        let new = || FeedRow { id, name: name.to_owned(), ..FeedRow::default() };
+        let id = || self.rows().map(|feed| feed.id).max().unwrap_or(0) + 1;
+        let new = || FeedRow { id: id(), name: name.to_owned(), ..FeedRow::default() };
         self.find(name).cloned().unwrap_or_else(new)
     }
 
@@ -192,12 +185,7 @@ impl Feeds {
         let check = feed.save(connection)?;
         let old = before.map_or(0, FeedRow::check);
         self.root.digest = self.root.digest.wrapping_sub(old).wrapping_add(check);
-        if let Some(place) = self.places.get(&feed.name) {
-            self.rows[*place] = feed;
-        } else {
-            self.places.insert(feed.name.clone(), self.rows.len());
-            self.rows.push(feed);
-        }
+        self.rows.insert(feed.name.clone(), feed);
         self.root.save(connection)
     }
 }

@@ -1,6 +1,6 @@
 //! Long operations on a whole store. Each can be observed and stopped. Committed changes stay.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::access::Share;
 use super::arrivals::ArrivalSums;
 use super::directory::{Directory, FeedIndex};
+use super::directory_page::BlockSummary;
 use super::failure::{StoreFailure, StoreResult, system};
 use super::feeds::{FeedRow, Feeds};
 use super::found_blocks::FoundBlocks;
@@ -65,22 +66,16 @@ impl Store {
         if to.exists() {
             return Err(exists());
         }
-        let part = unused(&to, "part");
-        access::create_copy(&part, self.path(), share)?;
-        let copied = self.snapshot(|connection| {
+        let part = StoreCopy(unused(&to, "part"));
+        access::create_copy(&part.0, self.path(), share)?;
+        self.snapshot(|connection| {
             connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
-            copy(connection, &part, watch)
-        });
-        let put = copied.and_then(|()| {
-            files::put(&part, &to, false).map_err(|error| match error.kind() {
-                std::io::ErrorKind::AlreadyExists => exists(),
-                _ => system(&to, "the copy cannot be renamed", &error),
-            })
-        });
-        if put.is_err() {
-            remove_copy(&part);
-        }
-        put
+            copy(connection, &part.0, watch)
+        })?;
+        files::put(&part.0, &to, false).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => exists(),
+            _ => system(&to, "the copy cannot be renamed", &error),
+        })
     }
 
     /// Reads everything and verifies the checksums.
@@ -110,8 +105,10 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     watch.expect(found.blocks.len() as u64);
     for blocks in found.blocks.chunks(VERIFIED) {
         for (key, entry) in blocks {
-            let rows = |entry| directory.checked_rows(*key, entry);
-            let rows = entry.as_ref().map_or_else(|| Ok(Vec::new()), rows)?;
+            let rows = entry.map_or(Ok(Vec::new()), |entry| directory.rows(*key, &entry))?;
+            if entry.is_some_and(|entry| BlockSummary::new(&rows) != entry.summary) {
+                return Err(StoreFailure::Corrupt("the directory does not say what is in a block"));
+            }
             arrivals.add_block(&combine(rows, found.recent.rows(*key)));
         }
         watch.step(blocks.len() as u64)?;
@@ -122,9 +119,14 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     seen_log::check(connection, feed)
 }
 
-pub(super) fn remove_copy(part: &Path) {
-    for ending in ["", access::LOG, access::MEMORY] {
-        let _gone = std::fs::remove_file(files::beside(part, ending));
+/// The path of a copy. Dropping it removes the copy, unless it was renamed.
+pub(super) struct StoreCopy(pub(super) PathBuf);
+
+impl Drop for StoreCopy {
+    fn drop(&mut self) {
+        for ending in ["", access::LOG, access::MEMORY] {
+            let _gone = std::fs::remove_file(files::beside(&self.0, ending));
+        }
     }
 }
 

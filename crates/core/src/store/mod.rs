@@ -63,7 +63,7 @@ pub(crate) use self::failure::StoreResult;
 use self::failure::{StoreFailure, store_error};
 pub use self::feed_queue::Turn;
 pub(crate) use self::feed_queue::Turns;
-use self::feeds::{FeedRow, Feeds};
+use self::feeds::Feeds;
 use self::found_blocks::FoundBlocks;
 use self::hold::WriteTurn;
 pub use self::names::KeptNames;
@@ -170,7 +170,7 @@ impl Store {
 
     /// The service's times of the reads, in microseconds. Pages of forgotten ranges are left out.
     pub fn page_times(&self, feed: &str) -> Result<Vec<i64>> {
-        self.snapshot_of(feed, |connection, feed| {
+        self.look_up(feed, |FeedSnapshot { connection, feed }| {
             Ok(pages::all(connection, feed)?.iter().map(|page| page.read_at).collect())
         })
     }
@@ -188,12 +188,15 @@ impl Store {
         self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, choose)))
     }
 
+    /// Reads one feed in one transaction.
     pub(crate) fn look_up<T>(
         &self,
         feed: &str,
         look: impl FnOnce(&FeedSnapshot<'_>) -> StoreResult<T>,
     ) -> Result<T> {
-        self.snapshot_of(feed, |connection, feed| look(&FeedSnapshot { connection, feed }))
+        self.snapshot(|connection| {
+            look(&FeedSnapshot { connection, feed: Feeds::load(connection)?.known(feed)? })
+        })
     }
 
     /// Returns whether the feed has a point in each of the ranges, in microseconds. Withdrawn points
@@ -220,7 +223,9 @@ impl Store {
 
     /// `width` is the bucket width in microseconds.
     pub(crate) fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
-        self.snapshot_of(feed, |connection, feed| delays::delays(connection, feed, width))
+        self.look_up(feed, |FeedSnapshot { connection, feed }| {
+            delays::delays(connection, feed, width)
+        })
     }
 
     /// Open readers can finish. Later calls fail with `ClosedError`.
@@ -266,15 +271,6 @@ impl Store {
     /// Reads in one transaction.
     fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
         self.with_path(self.connect().and_then(|link| link.read(&self.path, read)))
-    }
-
-    /// Reads one feed in one transaction.
-    fn snapshot_of<T>(
-        &self,
-        feed: &str,
-        read: impl FnOnce(&Connection, &FeedRow) -> StoreResult<T>,
-    ) -> Result<T> {
-        self.snapshot(|connection| read(connection, Feeds::load(connection)?.known(feed)?))
     }
 }
 

@@ -55,17 +55,16 @@ impl KeptNames {
     }
 
     /// If the newest request failed, the previous body stays.
-    pub(super) fn save(self, connection: &Connection, origin: &str) -> StoreResult<()> {
-        let former = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let mut kept = self;
-        if kept.body.is_none() {
+    pub(super) fn save(mut self, connection: &Connection, origin: &str) -> StoreResult<()> {
+        if self.body.is_none() {
+            let former = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
             let sql = "SELECT body, shape FROM names WHERE origin = ?1";
             let known = connection.query_row(sql, [origin], former).optional()?;
-            (kept.body, kept.shape) = known.unwrap_or_default();
+            (self.body, self.shape) = known.unwrap_or_default();
         }
         let sql = "INSERT OR REPLACE INTO names VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let check = kept.check(origin);
-        let Self { asked_at, body, shape, refusal } = kept;
+        let check = self.check(origin);
+        let Self { asked_at, body, shape, refusal } = self;
         connection.execute(sql, (origin, asked_at, body, shape, refusal, check))?;
         Ok(())
     }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row as SqlRow};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row as SqlRow, params_from_iter};
 
 use super::arrivals::{self, ArrivalChanges, ArrivalRun, ArrivalSums, Arrivals};
 use super::bytes::Checksum;
@@ -48,24 +49,19 @@ impl PageRow {
 
     /// Also returns the checksum and the encoded arrivals.
     fn read<'r>(feed: i64, row: &'r SqlRow<'_>) -> StoreResult<(Self, i64, &'r [u8])> {
-        let number = |index: usize| row.get::<_, i64>(index);
-        let count = |index| Ok::<_, StoreFailure>(number(index)?.cast_unsigned());
-        let (inserted, revised) = (count(7)?, count(8)?);
-        let (unchanged, flagged) = (count(9)?, count(10)?);
-        let page = Self {
-            sequence: count(0)?,
-            chain: count(1)?,
-            start: number(2)?,
-            end: number(3)?,
-            read_at: number(4)?,
-            is_last: number(5)? != 0,
-            points: number(6)?,
-            tally: Applied { inserted, revised, unchanged, flagged },
-        };
-        let (check, arrivals) = (number(11)?, row.get_ref(12)?.as_blob().unwrap_or_default());
-        if row_check(feed, &page.numbers(), arrivals) != check {
+        let mut numbers: PageNumbers = [0; 11];
+        for (index, number) in numbers.iter_mut().enumerate() {
+            *number = row.get(index)?;
+        }
+        let (check, arrivals) = (row.get(11)?, row.get_ref(12)?.as_blob().unwrap_or_default());
+        if row_check(feed, &numbers, arrivals) != check {
             return Err(StoreFailure::Corrupt("the row of a page does not match its checksum"));
         }
+        let [sequence, chain, start, end, read_at, is_last, points, tally @ ..] = numbers;
+        let [sequence, chain] = [sequence, chain].map(i64::cast_unsigned);
+        let [inserted, revised, unchanged, flagged] = tally.map(i64::cast_unsigned);
+        let (is_last, tally) = (is_last != 0, Applied { inserted, revised, unchanged, flagged });
+        let page = Self { sequence, chain, start, end, read_at, is_last, points, tally };
         Ok((page, check, arrivals))
     }
 
@@ -88,13 +84,8 @@ impl PageRow {
         })?;
         let check = row_check(feed.id, &numbers, &bytes);
         let sql = "INSERT INTO pages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
-        let mut statement = connection.prepare(sql)?;
-        let row = [feed.id].into_iter().chain(numbers).chain([check]);
-        for (index, number) in (1..).zip(row) {
-            statement.raw_bind_parameter(index, number)?;
-        }
-        statement.raw_bind_parameter(14, bytes)?;
-        statement.raw_execute()?;
+        let row = [feed.id].into_iter().chain(numbers).chain([check]).map(Value::from);
+        connection.execute(sql, params_from_iter(row.chain([bytes.into()])))?;
         feed.pages = feed.pages.wrapping_add(check);
         for (sequence, mut more) in arrivals.others {
             if !more.are_none() {

@@ -34,11 +34,9 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
     let resolved = folder.join(name);
     // The log and the locks are next to the file that a link points to.
     let resolved = canonical(&resolved).unwrap_or(resolved);
-    if resolved.is_dir() {
-        return refused("this is a folder", "Name a file, such as plant.siteline.");
-    }
     if resolved.exists() && !resolved.is_file() {
-        return refused("this is a device or a pipe", "Name a file, such as plant.siteline.");
+        let what = "this is a folder, a device or a pipe";
+        return refused(what, "Name a file, such as plant.siteline.");
     }
     if let Some(kind) = network::filesystem(&resolved) {
         let what = format!("it is on a network filesystem ({kind})");

@@ -165,7 +165,7 @@ impl Reader {
 
     /// Reads only blocks that the read includes partly.
     pub fn count_points(&mut self) -> Result<u64> {
-        self.checked(|reader| reader.add_up())
+        self.checked(Self::add_up)
     }
 
     /// Ends the read after an error, or if a writer may have changed the file meanwhile.
@@ -179,14 +179,16 @@ impl Reader {
         })
     }
 
-    fn add_up(&self) -> StoreResult<u64> {
+    fn add_up(&mut self) -> StoreResult<u64> {
+        self.load_blocks()?;
         let mut directory = Directory::new(self.link.connection()?, self.feed.id)?;
-        let (found, mut count) = (self.found_blocks()?, 0_u64);
+        let Some(found) = &self.found else { return Ok(0) };
+        let mut count = 0_u64;
         for (key, entry) in found.blocks.iter().copied() {
             let listed = entry.filter(|_| found.recent.rows(key).is_empty() && self.is_whole(key));
             match listed.and_then(|entry| entry.summary.count(self.view, self.flagged)) {
                 Some(known) => count += known,
-                None => self.show(&found, &mut directory, (key, entry), |_, _| count += 1)?,
+                None => self.show(found, &mut directory, (key, entry), |_, _| count += 1)?,
             }
         }
         Ok(count)
@@ -213,11 +215,6 @@ impl Reader {
         ranges.any(|range| range.start <= block.start && block.end <= range.end)
     }
 
-    fn found_blocks(&self) -> StoreResult<FoundBlocks> {
-        let Self { known, feed, ranges, series, .. } = self;
-        FoundBlocks::load(self.link.connection()?, known, feed, ranges, series.as_deref())
-    }
-
     /// Finds the blocks that may contain points of the view.
     pub fn find_blocks(&mut self) -> Result<()> {
         self.checked(Self::load_blocks)
@@ -227,7 +224,10 @@ impl Reader {
         if self.found.is_some() {
             return Ok(());
         }
-        let FoundBlocks { mut blocks, recent } = self.found_blocks()?;
+        let Self { known, feed, ranges, series, .. } = &*self;
+        let connection = self.link.connection()?;
+        let FoundBlocks { mut blocks, recent } =
+            FoundBlocks::load(connection, known, feed, ranges, series.as_deref())?;
         blocks.retain(|(key, entry)| may_show(self.view, *entry, recent.rows(*key)));
         blocks.sort_unstable_by_key(|(key, _)| (self.place(key.0), key.1));
         self.found = Some(FoundBlocks { blocks, recent });

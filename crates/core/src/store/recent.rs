@@ -10,7 +10,6 @@
 //! a point is in its block and its recent points together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::mem::take;
 
 use rusqlite::Connection;
 
@@ -62,7 +61,7 @@ pub(super) struct RecentPoints {
     blocks: HashMap<BlockKey, Vec<PointVersion>>,
     stretches: BTreeMap<i64, StretchCount>,
     /// By sequence number.
-    saved: BTreeMap<i64, SavedRow>,
+    saved: HashMap<i64, SavedRow>,
 }
 
 impl RecentPoints {
@@ -150,11 +149,8 @@ impl RecentPoints {
         feed: &mut FeedRow,
         taken: &BTreeSet<i64>,
     ) -> StoreResult<BTreeMap<BlockKey, Vec<PointVersion>>> {
-        let (rows, others) = take(&mut self.saved)
-            .into_iter()
-            .partition(|(_, row)| !row.stretches.is_disjoint(taken));
-        self.saved = others;
-        let rows: BTreeMap<i64, SavedRow> = rows;
+        let concerned = |_: &i64, row: &mut SavedRow| !row.stretches.is_disjoint(taken);
+        let rows: Vec<(i64, SavedRow)> = self.saved.extract_if(concerned).collect();
         for (sequence, row) in rows {
             let mut left = Vec::new();
             if !row.stretches.is_subset(taken) {

@@ -149,18 +149,12 @@ pub(super) fn give_back(
     watch.step(0)?;
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = number("page_count")?;
-    watch.expect(number("freelist_count")?.unsigned_abs());
-    loop {
-        let free = number("freelist_count")?;
-        if free == 0 {
-            break;
-        }
+    let (mut free, mut before) = (number("freelist_count")?, i64::MAX);
+    watch.expect(free.unsigned_abs());
+    while (1..before).contains(&free) {
         vacuum_some(connection)?;
-        let left = number("freelist_count")?;
-        watch.step((free - left).unsigned_abs())?;
-        if left >= free {
-            break;
-        }
+        before = std::mem::replace(&mut free, number("freelist_count")?);
+        watch.step((before - free).unsigned_abs())?;
     }
     // Copying the log into the file also shortens the file.
     let sql = "PRAGMA wal_checkpoint(TRUNCATE)";

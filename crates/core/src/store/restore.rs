@@ -5,7 +5,7 @@ use std::path::Path;
 use super::connection::{BUSY_TIMEOUT, StoreConnection};
 use super::failure::{other, system};
 use super::hold::Replacing;
-use super::maintenance::{copy, flush, remove_copy};
+use super::maintenance::{StoreCopy, copy, flush};
 use super::schema::OTHER_PATH;
 use super::watch::Watch;
 use super::{Store, access, not_opened, path};
@@ -24,24 +24,18 @@ pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<bool> {
     let replaced = store.exists();
     let replacing = replaced.then(|| Replacing::begin(&store, BUSY_TIMEOUT)).transpose();
     let replacing = replacing.map_err(|failure| failure.into_error(&store))?;
-    let part = unused(&store, "part");
-    access::create_replacement(&part, &store)?;
-    let put = fill(&backup, &part, watch)
-        .and_then(|()| {
-            let shared = access::share_as(&part, &store, &backup).and_then(|()| flush(&part));
-            shared.map_err(|error| system(&part, "the copy cannot be flushed", &error))
-        })
-        .and_then(|()| {
-            let put = match replacing {
-                Some(replacing) => replacing.finish(&part),
-                None => files::put(&part, &store, false),
-            };
-            put.map_err(|error| system(&store, "the copy cannot be renamed", &error))
-        });
-    if put.is_err() {
-        remove_copy(&part);
-    }
-    put.map(|()| replaced)
+    let copy = StoreCopy(unused(&store, "part"));
+    let part = copy.0.as_path();
+    access::create_replacement(part, &store)?;
+    fill(&backup, part, watch)?;
+    let shared = access::share_as(part, &store, &backup).and_then(|()| flush(part));
+    shared.map_err(|error| system(part, "the copy cannot be flushed", &error))?;
+    let put = match replacing {
+        Some(replacing) => replacing.finish(part),
+        None => files::put(part, &store, false),
+    };
+    put.map_err(|error| system(&store, "the copy cannot be renamed", &error))?;
+    Ok(replaced)
 }
 
 fn fill(backup: &Path, part: &Path, watch: &Watch) -> Result<()> {

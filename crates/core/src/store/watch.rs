@@ -56,12 +56,6 @@ impl Watch {
     }
 }
 
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Watch({:?})", self.progress())
-    }
-}
-
 fn stopped() -> StoreFailure {
     let message = "the operation on the store was stopped";
     let hint = "Committed changes stay. Call it again for the rest.";

@@ -12,7 +12,7 @@ use super::settings::DecodeSettings;
 use crate::data::columns::ColumnsBuilder;
 use crate::data::point_columns::{Envelope, Identity, PointColumns};
 use crate::data::report::{PageReport, shown_name};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// Maximum number of unknown members in an error.
 const NAMES_SHOWN: usize = 20;
@@ -38,7 +38,7 @@ pub(super) struct EnvelopeReader<'a, 's> {
     /// Distinct, in order of arrival.
     series: Vec<Identity>,
     /// Known series by their index on this page.
-    indices: Vec<Option<u32>>,
+    indices: Vec<Option<usize>>,
     /// Whether each list of unknown members in [`KnownSeries`] was reported.
     noted: Vec<bool>,
 }
@@ -48,14 +48,15 @@ enum Id {
     Missing,
     Null,
     /// The key of its text.
-    Key(i32),
+    Key(usize),
 }
 
 struct EnvelopeMembers<'a> {
     ids: [Id; 5],
     /// The byte range of the points.
     points: Option<Range<usize>>,
-    /// The byte range of points that are already in the columns.
+    /// The byte range of points that are already in the columns. The head of a known envelope leads
+    /// to the same offset again.
     read_before: Option<Range<usize>>,
     /// The JSON text of each extra column's member.
     extras: Vec<Option<&'a str>>,
@@ -122,10 +123,6 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             read_before = Some(points);
         }
         let members = self.read_members(json, array, report, read_before)?;
-        if members.read_before.is_some() {
-            // Reading them again would duplicate the points.
-            return Err(Error::new(Kind::InternalError, "Points were read and not found again."));
-        }
         let Some(points) = members.points else {
             let name = &self.settings.shape.points;
             return Err(Error::protocol_at(format!(".{name}"), "the series has no such member"));
@@ -171,14 +168,13 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         if number >= self.indices.len() {
             self.indices.resize(number + 1, None);
         }
-        // Cannot overflow, because a body has less than 2 GiB and so fewer series.
-        let new = u32::try_from(self.series.len()).unwrap_or(u32::MAX);
+        let new = self.series.len();
         let index = *self.indices[number].get_or_insert(new);
         if index == new {
             self.series.push(self.known.identity(number).clone());
         }
         let rows = start..self.columns.rows();
-        self.envelopes.push(Envelope { series: index as usize, rows });
+        self.envelopes.push(Envelope { series: index, rows });
     }
 
     /// Once per page and recognised envelope.

@@ -10,7 +10,7 @@ use super::string::is_plain;
 #[derive(Default)]
 pub(super) struct IdentityTexts {
     texts: Vec<IdText>,
-    known: HashMap<Arc<str>, i32>,
+    known: HashMap<Arc<str>, usize>,
     last: usize,
 }
 
@@ -26,7 +26,7 @@ impl IdentityTexts {
     /// The key and quoted length of the string at the start of `bytes`, if it is one of the two
     /// expected ones.
     #[inline]
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Option<(i32, usize)> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Option<(usize, usize)> {
         let bytes = bytes.strip_prefix(b"\"")?;
         let last = self.texts.get(self.last)?;
         for index in [last.next, self.last] {
@@ -40,34 +40,27 @@ impl IdentityTexts {
         None
     }
 
-    pub(super) fn key(&mut self, text: &str) -> i32 {
-        let index = match self.known.get(text) {
-            Some(key) => usize::try_from(*key).unwrap_or_default(),
-            None => self.add(text),
-        };
+    pub(super) fn key(&mut self, text: &str) -> usize {
+        let known = self.known.get(text).copied();
+        let index = known.unwrap_or_else(|| self.add(text));
         self.follow(index)
     }
 
-    fn follow(&mut self, index: usize) -> i32 {
+    fn follow(&mut self, index: usize) -> usize {
         self.texts[self.last].next = index;
         self.last = index;
-        key(index)
+        index
     }
 
     fn add(&mut self, text: &str) -> usize {
         let index = self.texts.len();
         let shared: Arc<str> = Arc::from(text);
-        self.known.insert(Arc::clone(&shared), key(index));
+        self.known.insert(Arc::clone(&shared), index);
         self.texts.push(IdText { shared, plain: is_plain(text), next: index });
         index
     }
 
-    pub(super) fn text(&self, key: i32) -> &Arc<str> {
-        &self.texts[usize::try_from(key).unwrap_or_default()].shared
+    pub(super) fn text(&self, key: usize) -> &Arc<str> {
+        &self.texts[key].shared
     }
-}
-
-/// Cannot overflow, because a body has less than 2 GiB and so fewer texts.
-fn key(index: usize) -> i32 {
-    i32::try_from(index).unwrap_or(i32::MAX)
 }

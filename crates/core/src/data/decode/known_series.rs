@@ -21,7 +21,7 @@ const MOST_LISTS: usize = 64;
 const MOST_REPLACED: u32 = 256;
 
 /// The keys in [`IdentityTexts`]; `None` for null.
-pub(super) type Keys = [Option<i32>; 5];
+pub(super) type Keys = [Option<usize>; 5];
 
 /// Series by number, in order of arrival.
 #[derive(Default)]

@@ -3,8 +3,6 @@
 //! (commas, brackets, the next name and colon) are stored as a transition from one member to the
 //! next. They are compared at once when that member occurs again. Only new bytes are parsed.
 
-use std::collections::HashMap;
-
 use super::json::Parser;
 use super::separator::Separator;
 use crate::error::Result;
@@ -41,7 +39,6 @@ pub(super) struct MemberNames {
     /// The known names, then the unknown ones in order of arrival.
     names: Vec<String>,
     known: u8,
-    unknown: HashMap<String, usize>,
     /// The last transition from each index.
     last: Vec<Option<Transition>>,
     /// Older transitions, for levels with optional members.
@@ -85,7 +82,7 @@ impl MemberNames {
         let older = (0..AT_FIRST_NAME + names.len()).map(|_| Vec::new()).collect();
         // At most five, the points and fifty extra columns.
         let known = u8::try_from(names.len()).unwrap_or(u8::MAX);
-        Self { names, known, unknown: HashMap::new(), last, older, from: AT_START }
+        Self { names, known, last, older, from: AT_START }
     }
 
     /// Returns to the start of the level.
@@ -183,16 +180,15 @@ impl MemberNames {
 
     /// The index of a name, which is stored if it is new. `None` if there are too many.
     fn index(&mut self, text: &str, note_unknown: impl FnOnce(&str)) -> Option<usize> {
-        let known = self.names[..self.known.into()].iter().rposition(|name| name == text);
-        if let Some(index) = known.or_else(|| self.unknown.get(text).copied()) {
-            return Some(index);
+        let index = self.names.iter().rposition(|name| name == text);
+        if index.is_some() {
+            return index;
         }
         note_unknown(text);
         let index = self.names.len();
         if index >= usize::from(self.known) + MOST_UNKNOWN {
             return None;
         }
-        self.unknown.insert(text.to_owned(), index);
         self.names.push(text.to_owned());
         self.last.push(None);
         self.older.push(Vec::new());

@@ -2,6 +2,8 @@
 //! form, and the bytes between them ([`MemberNames`]), are read in place. Everything else is
 //! parsed.
 
+use std::borrow::Cow;
+
 use super::double::take_double;
 use super::ignored::take_plain_value;
 use super::json::{Parser, ValueKind, under};
@@ -85,8 +87,7 @@ impl PointReader {
     ) -> Result<()> {
         let token = json.peek()?;
         if token != ValueKind::Array {
-            let message = format!("points must be an array, not {}", token.described());
-            return Err(Error::protocol_at("", message));
+            return Err(token.refused("points must be an array"));
         }
         json.enter()?;
         self.names.restart();
@@ -169,8 +170,7 @@ impl PointReader {
             point.reopen();
             let token = json.peek()?;
             if token != ValueKind::Object {
-                let message = format!("a point must be an object, not {}", token.described());
-                return Err(Error::protocol_at("", message));
+                return Err(token.refused("a point must be an object"));
             }
             json.enter()?;
             if !json.next_member(&mut true)? {
@@ -255,8 +255,10 @@ impl PointReader {
         match index {
             TIMESTAMP => point.row.timestamp = self.times.read(json, report)?,
             SAMPLE_COUNT => {
-                if let Some(count) = sample_count(json, report)? {
-                    point.row.set_count(count);
+                if let Some(number) = number(json, report)? {
+                    let refused = "a count must be a whole number of at most 64 bits";
+                    let count = number.to_i64();
+                    point.row.set_count(count.ok_or_else(|| Error::protocol_at("", refused))?);
                 }
             }
             FIRST_EXTRA.. => {
@@ -264,7 +266,10 @@ impl PointReader {
                 point.extras[usize::from(index - FIRST_EXTRA)] = (text != "null").then_some(text);
             }
             index => {
-                if let Some(number) = float(json, report)? {
+                if let Some(number) = number(json, report)? {
+                    let refused = "the number is out of the range of a double";
+                    let number = number.to_f64();
+                    let number = number.ok_or_else(|| Error::protocol_at("", refused))?;
                     point.row.set_number(usize::from(index - 1), number);
                 }
             }
@@ -278,46 +283,19 @@ impl PointReader {
     }
 }
 
-fn float(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<f64>> {
-    number(
-        json,
-        report,
-        |number| number.to_f64().map(Some),
-        "the number is out of the range of a double",
-    )
-}
-
-/// Reads an integer in any notation, or null.
-fn sample_count(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<i64>> {
-    number(
-        json,
-        report,
-        |number| number.to_i64().map(Some),
-        "a count must be a whole number of at most 64 bits",
-    )
-}
-
-/// Reads and converts a number, or null. `refusal` explains a failed conversion.
-fn number<T>(
-    json: &mut Parser<'_>,
-    report: &mut PageReport,
-    convert: impl FnOnce(Number<'_>) -> Option<Option<T>>,
-    refusal: &str,
-) -> Result<Option<T>> {
-    let converted = match json.peek()? {
-        ValueKind::Number => convert(json.number()?),
-        ValueKind::Null => return json.literal().map(|()| None),
+/// Reads a number, or null.
+fn number<'a>(json: &mut Parser<'a>, report: &mut PageReport) -> Result<Option<Number<'a>>> {
+    match json.peek()? {
+        ValueKind::Number => json.number().map(Some),
+        ValueKind::Null => json.literal().map(|()| None),
         ValueKind::Text => {
             report.numbers_as_text += 1;
             let text = json.string()?;
-            convert(Number::parse(&text).ok_or_else(|| no_number(&text))?)
+            let Cow::Borrowed(plain) = text else { return Err(no_number(&text)) };
+            Number::parse(plain).map(Some).ok_or_else(|| no_number(plain))
         }
-        token => {
-            let message = format!("expected a number or null, found {}", token.described());
-            return Err(Error::protocol_at("", message));
-        }
-    };
-    converted.ok_or_else(|| Error::protocol_at("", refusal))
+        token => Err(token.refused("expected a number or null")),
+    }
 }
 
 #[cold]

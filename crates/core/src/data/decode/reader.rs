@@ -36,13 +36,13 @@ pub(super) struct PageReader<'a, 's> {
     report: PageReport,
 }
 
-/// The names of the top-level arrays by content.
+/// The names of the top-level arrays by content, and of the other members.
 #[derive(Default)]
 struct Arrays {
     series: Vec<String>,
     empty: Vec<String>,
-    plain: Vec<String>,
     other: Vec<String>,
+    /// Includes plain arrays.
     members: Vec<String>,
 }
 
@@ -151,7 +151,7 @@ impl<'a, 's> PageReader<'a, 's> {
                 keep(&mut arrays.empty, name);
                 return Ok(());
             }
-            Content::Plain => keep(&mut arrays.plain, name),
+            Content::Plain => keep(&mut arrays.members, name),
             Content::Other => keep(&mut arrays.other, name),
         }
         self.json = probe;
@@ -180,10 +180,8 @@ impl<'a, 's> PageReader<'a, 's> {
         let hint = "Name the array of series with Shape(array=\"…\").";
         match arrays.series.as_slice() {
             [one] => {
-                let others = [&arrays.other, &arrays.plain, &arrays.members];
-                if arrays.empty.contains(&arrays.series[0])
-                    || others.iter().any(|o| o.contains(one))
-                {
+                let others = [&arrays.other, &arrays.empty, &arrays.members];
+                if others.iter().any(|names| names.contains(one)) {
                     return Err(Error::protocol_at(format!(".{one}"), "this member occurs twice"));
                 }
                 self.report.arrays.insert(one.clone());
@@ -212,7 +210,7 @@ impl<'a, 's> PageReader<'a, 's> {
             }
             return Ok(());
         }
-        let seen: Vec<&str> = [&arrays.other, &arrays.plain, &arrays.empty, &arrays.members]
+        let seen: Vec<&str> = [&arrays.other, &arrays.empty, &arrays.members]
             .into_iter()
             .flatten()
             .map(String::as_str)

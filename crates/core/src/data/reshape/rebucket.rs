@@ -101,12 +101,8 @@ impl Bucket {
     /// `number` is its value, or the increase up to it.
     fn add(&mut self, ([_, minimum, maximum], count): Values, number: Option<f64>) -> Result<()> {
         self.buckets += 1;
-        if let Some(minimum) = minimum {
-            self.minimum = Some(self.minimum.map_or(minimum, |known| known.min(minimum)));
-        }
-        if let Some(maximum) = maximum {
-            self.maximum = Some(self.maximum.map_or(maximum, |known| known.max(maximum)));
-        }
+        self.minimum = self.minimum.into_iter().chain(minimum).reduce(f64::min);
+        self.maximum = self.maximum.into_iter().chain(maximum).reduce(f64::max);
         if let Some(count) = count {
             let sum = self.count.unwrap_or_default().checked_add(count);
             self.count = Some(sum.ok_or_else(|| {
