@@ -1,9 +1,9 @@
 """The parameters of a read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, Self
 
 from siteline._escape import escaped
 from siteline._html import WithHtml
@@ -12,27 +12,23 @@ from siteline._records.series import SeriesIds
 from siteline._times import iso
 
 
-class Filters(dict[str, tuple[str, ...]]):
+class Filters(Mapping[str, tuple[str, ...]]):
     """The values of each further parameter. It cannot be changed."""
 
-    def _refuse(self, *_given: object, **_keywords: object) -> NoReturn:
-        raise TypeError("filters cannot be changed: make another object with other filters")
+    def __init__(self, pairs: Iterable[tuple[str, Iterable[str]]]) -> None:
+        self._values = {name: tuple(values) for name, values in pairs}
 
-    if not TYPE_CHECKING:
-        __setitem__ = __delitem__ = __ior__ = _refuse
-        pop = setdefault = update = _refuse
+    def __getitem__(self, name: str) -> tuple[str, ...]:
+        return self._values[name]
 
-        def clear(self) -> NoReturn:
-            self._refuse()
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
 
-        popitem = clear
+    def __len__(self) -> int:
+        return len(self._values)
 
-    @classmethod
-    def of_pairs(cls, pairs: Iterable[tuple[str, Iterable[str]]]) -> Self:
-        return cls((name, tuple(values)) for name, values in pairs)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (dict(self),)
+    def __repr__(self) -> str:
+        return repr(self._values)
 
 
 def parameter_text(parameters: Mapping[str, Any]) -> str:
@@ -99,7 +95,7 @@ class Query(WithHtml, FrozenRecord):
             (name, tuple(ids)) for name, ids in zip(names, selection["levels"], strict=True)
         )
         named["series"] = tuple(SeriesIds(*ids) for ids in selection["series"])
-        named["filters"] = Filters.of_pairs(named["filters"])
+        named["filters"] = Filters(named["filters"])
         return super()._restore(named)
 
     def __str__(self) -> str:
