@@ -46,15 +46,12 @@ __all__ += ["SyncReport", "Task"]
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name in ("SyncPages", "AsyncSyncPages"):
-            from siteline import sync
-
-            return getattr(sync, name)
-        if not (name.startswith("Async") and name in __all__):
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        from siteline import aio
+        from importlib import import_module
 
-        return getattr(aio, name)
+        module = "sync" if name.endswith("SyncPages") else "aio"
+        return getattr(import_module(f"siteline.{module}"), name)
 
 
 def __dir__() -> list[str]:
