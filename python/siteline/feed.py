@@ -107,7 +107,7 @@ class Feed(WithHtml, FrozenRecord):
         members = dict(state)
         members["interval"] = members.pop("interval_seconds")
         start = from_microseconds(members.pop("since") * 1_000_000)
-        members["filters"] = Filters(members["filters"])
+        members["filters"] = Filters.of_pairs(members["filters"])
         vars(self).update({**self._read(members), "start": start, "_state": dict(state)})
 
     @classmethod

@@ -1,9 +1,9 @@
 """The parameters of a read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from siteline._escape import escaped
 from siteline._handles import WithHtml
@@ -12,23 +12,27 @@ from siteline._records.series import SeriesIds
 from siteline._times import iso
 
 
-class Filters(Mapping[str, tuple[str, ...]]):
+class Filters(dict[str, tuple[str, ...]]):
     """The values of each further parameter. It cannot be changed."""
 
-    def __init__(self, pairs: Iterable[tuple[str, Iterable[str]]]) -> None:
-        self._values = {name: tuple(values) for name, values in pairs}
+    def _refuse(self, *_given: object, **_keywords: object) -> NoReturn:
+        raise TypeError("filters cannot be changed: make another object with other filters")
 
-    def __getitem__(self, name: str) -> tuple[str, ...]:
-        return self._values[name]
+    if not TYPE_CHECKING:
+        __setitem__ = __delitem__ = __ior__ = _refuse
+        pop = setdefault = update = _refuse
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        def clear(self) -> NoReturn:
+            self._refuse()
 
-    def __len__(self) -> int:
-        return len(self._values)
+        popitem = clear
 
-    def __repr__(self) -> str:
-        return repr(self._values)
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[str, Iterable[str]]]) -> Self:
+        return cls((name, tuple(values)) for name, values in pairs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
 
 
 def parameter_text(parameters: Mapping[str, Any]) -> str:
@@ -95,7 +99,7 @@ class Query(WithHtml, FrozenRecord):
             (name, tuple(ids)) for name, ids in zip(names, selection["levels"], strict=True)
         )
         named["series"] = tuple(SeriesIds(*ids) for ids in selection["series"])
-        named["filters"] = Filters(named["filters"])
+        named["filters"] = Filters.of_pairs(named["filters"])
         return super()._restore(named)
 
     def __str__(self) -> str:
