@@ -20,12 +20,7 @@ class Filters(dict[str, tuple[str, ...]]):
 
     if not TYPE_CHECKING:
         __setitem__ = __delitem__ = __ior__ = _refuse
-        pop = setdefault = update = _refuse
-
-        def clear(self) -> NoReturn:
-            self._refuse()
-
-        popitem = clear
+        clear = pop = popitem = setdefault = update = _refuse
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[str, Iterable[str]]]) -> Self:
