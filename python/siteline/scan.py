@@ -15,8 +15,8 @@ from siteline._handles import Itself, OfThisProcess, WithHtml
 from siteline._kept import note_read, noted, pages_and_points
 from siteline._keywords import like, strict
 from siteline._points import BOOKMARK, RecordIterator, next_page
-from siteline._records.progress import Progress
 from siteline._records.query import Query
+from siteline._records.requests import Progress
 from siteline._warn import warn
 from siteline.errors import QueryError
 from siteline.frames import check_options

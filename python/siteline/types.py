@@ -18,9 +18,8 @@ from siteline._records.discovery import Discovery
 from siteline._records.http import Http
 from siteline._records.lateness import Delays, Lateness
 from siteline._records.plan import Plan
-from siteline._records.progress import Progress
 from siteline._records.query import Query
-from siteline._records.requests import RequestEvent
+from siteline._records.requests import Progress, RequestEvent
 from siteline._records.series import Record, SeriesIds
 from siteline._records.store import Freed, StoreProgress, StoreShare
 from siteline._records.sync import FeedReport, SkippedRange, SyncReport, Task
