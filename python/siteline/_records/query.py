@@ -20,7 +20,12 @@ class Filters(dict[str, tuple[str, ...]]):
 
     if not TYPE_CHECKING:
         __setitem__ = __delitem__ = __ior__ = _refuse
-        clear = pop = popitem = setdefault = update = _refuse
+        pop = setdefault = update = _refuse
+
+        def clear(self) -> NoReturn:
+            self._refuse()
+
+        popitem = clear
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[str, Iterable[str]]]) -> Self:
