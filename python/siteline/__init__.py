@@ -43,26 +43,14 @@ __all__ += ["PrivateKey", "Sandbox", "Scan", "SitelineError", "SitelineWarning",
 __all__ += ["__version__", "doctor", "errors"]
 
 # Each module is imported when one of its names is first used, so that importing siteline is fast.
-_MODULES = {
-    "_doctor": ("doctor",),
-    "agent": ("Agent",),
-    "aio": ("AsyncClient",),
-    "client": ("Client",),
-    "credentials": ("Credential", "MutualTls", "PrivateKey"),
-    "feed": ("Feed",),
-    "page": ("Page",),
-    "sandbox": ("Sandbox",),
-    "scan": ("Scan",),
-    "store": ("Store",),
-    "table": ("Table",),
-    "testing": (),
-    "errors": (),
-    "plots": (),
-    "shapes": (),
-    "targets": (),
-    "types": (),
+_MODULES = ("errors", "plots", "shapes", "targets", "testing", "types")
+# The modules of other names have the name in small letters.
+_MODULE_OF = {
+    "AsyncClient": "aio",
+    **dict.fromkeys(("Credential", "MutualTls", "PrivateKey"), "credentials"),
+    **dict.fromkeys(("SitelineError", "SitelineWarning"), "errors"),
+    "doctor": "_doctor",
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 # Type checkers use the imports above instead, and so report a name that does not exist.
 if not TYPE_CHECKING:
@@ -70,13 +58,13 @@ if not TYPE_CHECKING:
         __all__.remove("Sandbox")
 
     def __getattr__(name: str) -> object:
-        if not (name in _MODULES or name in _MODULE_OF or name in __all__):
+        if name not in (*_MODULES, *__all__):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         from importlib import import_module
 
         if name in _MODULES:
             return import_module(f"siteline.{name}")
-        module = import_module(f"siteline.{_MODULE_OF.get(name, 'errors')}")
+        module = import_module(f"siteline.{_MODULE_OF.get(name, name.lower())}")
         found = globals()[name] = getattr(module, name)
         return found
 

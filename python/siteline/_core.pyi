@@ -10,8 +10,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, fina
 
 from siteline._discovered import Ids
 from siteline._records.bookmark import Bookmark
-from siteline._records.progress import Progress
-from siteline._records.requests import RequestEvent
+from siteline._records.requests import Progress, RequestEvent
 from siteline._records.store import StoreProgress
 from siteline.credentials import Credential, MutualTls
 from siteline.page import Page

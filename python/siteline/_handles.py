@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 from siteline._keywords import explain, renamed
@@ -63,6 +64,18 @@ class Itself:
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self
+
+
+class WithHtml:
+    """An object that notebooks show as HTML."""
+
+    _html: ClassVar[str]
+    """The module and the function that make it."""
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that notebooks show."""
+        module, _, name = self._html.partition(".")
+        return str(getattr(import_module(f"siteline._display.{module}"), name)(self))
 
 
 class Closing:

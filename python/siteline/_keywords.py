@@ -120,40 +120,25 @@ _ALIASES = {
     "_Partial": 'Literal["null", "keep", "drop"]',
     "os.PathLike[str]": "PathLike",
 }
-# Methods for which a parameter requires a value.
-_NEEDED = {
-    "float": ("__float__", "__index__"),
-    "int": ("__index__",),
-    "Callable": ("__call__",),
-    "Iterable": ("__iter__",),
-    "Mapping": ("keys",),
-    "PathLike": ("__fspath__",),
-    "Sequence": ("index",),
-    "TextIO": ("write",),
-}
-_WORDS = {
-    "bool": "True or False",
-    "bytes": "bytes",
-    "float": "a number",
-    "int": "a whole number",
-    "str": "text",
-    "Callable": "a function",
-    "Iterable": "an iterable",
-    "PathLike": "a path",
-    "TextIO": "an open file",
-    "timedelta": "a timedelta",
-    "MeterProvider": "a MeterProvider of OpenTelemetry",
-    "TracerProvider": "a TracerProvider of OpenTelemetry",
-}
-_EXACT = {
-    *("str", "bytes", "bytearray", "memoryview", "datetime", "date", "time", "timedelta", "tzinfo"),
-    *("NoneType", "MeterProvider", "TracerProvider"),
-}
-# Further types that fit.
-_KINDRED = {
-    "bytes": ("bytes", "bytearray", "memoryview"),
-    "datetime": ("datetime", "datetime64"),
-    "timedelta": ("timedelta", "timedelta64"),
+# Words for a type, and what fits it: names of classes, and methods that a class may have instead.
+_KINDS = {
+    "bool": ("True or False", ("bool", "bool_")),
+    "bytes": ("bytes", ("bytes", "bytearray", "memoryview")),
+    "float": ("a number", ("__float__()", "__index__()")),
+    "int": ("a whole number", ("__index__()",)),
+    "str": ("text", ("str",)),
+    "Callable": ("a function", ("__call__()",)),
+    "Iterable": ("an iterable", ("__iter__()",)),
+    "Mapping": ("a Mapping", ("keys()",)),
+    "PathLike": ("a path", ("__fspath__()",)),
+    "Sequence": ("a Sequence", ("index()",)),
+    "TextIO": ("an open file", ("write()",)),
+    "None": ("None", ("NoneType",)),
+    "datetime": ("a datetime", ("datetime", "datetime64")),
+    "timedelta": ("a timedelta", ("timedelta", "timedelta64")),
+    **{one: (f"a {one}", (one,)) for one in ("bytearray", "memoryview", "date", "time", "tzinfo")},
+    "MeterProvider": ("a MeterProvider of OpenTelemetry", ("MeterProvider",)),
+    "TracerProvider": ("a TracerProvider of OpenTelemetry", ("TracerProvider",)),
 }
 # Modules of public classes.
 _MODULES = ("siteline", "siteline.shapes", "siteline.testing", "siteline.types")
@@ -385,18 +370,13 @@ def _fits_one(value: Any, kind: str) -> bool:
         return isinstance(value, tuple | list) and (
             "..." in inner or len(value) == inner.count(",") + 1
         )
-    if name == "bool":
-        return cls.__name__.rstrip("_") == "bool"  # NumPy's too
-    needed = _NEEDED.get(name)
-    if needed is not None:
-        # The temporary files of Python forward their methods.
-        return any(hasattr(value if one == "write" else cls, one) for one in needed)
-    if name == "None":
-        return value is None
-    if name in _EXACT or _module(name):
-        wanted = _KINDRED.get(name, (name,))
-        return any(one.__name__ in wanted for one in cls.__mro__)
-    return True
+    if name not in _KINDS and not _module(name):
+        return True
+    classes = [one.__name__ for one in cls.__mro__]
+    # The temporary files of Python forward their methods.
+    owner = value if name == "TextIO" else cls
+    _, wanted = _KINDS.get(name, ("", (name,)))
+    return any(hasattr(owner, one[:-2]) if one.endswith("()") else one in classes for one in wanted)
 
 
 def _module(name: str) -> str | None:
@@ -419,7 +399,7 @@ def _word(kind: str) -> str:
     if name == "tuple":
         return f"a tuple of {inner.count(',') + 1}"
     module = _module(name)
-    return f"a {module}.{name}" if module else _WORDS.get(name, f"a {name}")
+    return f"a {module}.{name}" if module else _KINDS.get(name, (f"a {name}",))[0]
 
 
 def like(

@@ -11,7 +11,7 @@ from siteline._awaiting import wait_for
 from siteline._counts import counted
 from siteline._handles import OfThisProcess
 from siteline._kept import noted
-from siteline._records.progress import Progress
+from siteline._records.requests import Progress
 from siteline.progress import finish
 
 if TYPE_CHECKING:

@@ -291,18 +291,19 @@ def found(
     if names is None or not names.rows:
         return Found([], levels, [])
     wanted = [(at, set(texts)) for at, texts in zip(LEVELS.values(), levels, strict=True) if texts]
-    listed: list[tuple[Ids, Row]] = [(row.ids, row) for row in names.rows]
+    listed = names.rows
     unlisted = [
         f'{name} "{text}"'
         for (name, at), texts in zip(LEVELS.items(), levels, strict=True)
-        if texts and not any(_is_unknown(row, at) for _, row in listed)
+        if texts and not any(_is_unknown(row, at) for row in listed)
         for text in sorted(set(texts) - _known(names, at))
     ]
     if series:
-        rows = [(tuple(ids), names.row(tuple(ids))) for ids in series]  # type: ignore[arg-type]
+        # Discovery may have fewer ids than the selected series.
+        rows = [(ids, names.row(ids)) for ids in map(SeriesIds._make, series)]
         missing = [" / ".join(map(str, ids)) for ids, row in rows if row is None]
         unlisted += [f'series "{ids}"' for ids in missing[:_MOST_UNLISTED]]
-        listed = [(ids, row) for ids, row in rows if row is not None]  # type: ignore[misc]
+        listed = [row._replace(ids=ids) for ids, row in rows if row is not None]
     # A site or line that is not listed is a warning of the read.
     here = [
         (at, {*ids})
@@ -310,19 +311,19 @@ def found(
         if ids and {*ids} <= {row.ids[at] for row in names.rows}
     ]
     chosen = [
-        (ids, row)
-        for ids, row in listed
+        row
+        for row in listed
         if all(_is_unknown(row, at) or _has(row, at, texts) for at, texts in wanted)
-        and all(ids[at] is None or ids[at] in known for at, known in here)
+        and all(row.ids[at] is None or row.ids[at] in known for at, known in here)
     ]
     if not chosen:
         raise _nothing(here + wanted, names, unlisted)
     named = [
         selected
-        for ids, row in chosen
+        for row in chosen
         # Whole series are compared exactly.
-        if (None in ids and not series) or any(ids[at] not in texts for at, texts in wanted)
-        for selected in _with_ids(ids, row, wanted)
+        if (None in row.ids and not series) or any(row.ids[at] not in texts for at, texts in wanted)
+        for selected in _with_ids(row, wanted)
     ]
     return Found(
         named, [*map(_sent, LEVELS.values(), levels, repeat(names), repeat(chosen))], unlisted
@@ -342,21 +343,21 @@ def _known(names: Names, at: int) -> set[str]:
     return {one for row in names.rows for one in (row.ids[at], row.names[at]) if one}
 
 
-def _with_ids(ids: Ids, row: Row, wanted: list[tuple[int, set[str]]]) -> Iterable[Ids]:
+def _with_ids(row: Row, wanted: list[tuple[int, set[str]]]) -> Iterable[Ids]:
     """Return the ids of a series, with the given texts for ids that discovery lacks."""
     texts = {at: sorted(texts) for at, texts in wanted if _is_unknown(row, at)}
-    return product(*(texts.get(at, [one]) for at, one in enumerate(ids)))  # type: ignore[return-value]
+    return product(*(texts.get(at, [one]) for at, one in enumerate(row.ids)))  # type: ignore[return-value]
 
 
-def _sent(at: int, texts: list[str], names: Names, chosen: list[tuple[Ids, Row]]) -> list[str]:
+def _sent(at: int, texts: list[str], names: Names, chosen: list[Row]) -> list[str]:
     """Return the ids to send: the ids of a name's series, or the text itself.
 
     Nothing is sent for a name without an id.
     """
-    if any(row.ids[at] is None and row.names[at] in texts for _, row in chosen):
+    if any(row.ids[at] is None and row.names[at] in texts for row in chosen):
         return []
     of_name = {row.names[at] for row in names.rows} - {row.ids[at] for row in names.rows}
-    ids = {row.ids[at] for _, row in chosen if row.names[at] in texts}
+    ids = {row.ids[at] for row in chosen if row.names[at] in texts}
     return sorted({text for text in texts if text not in of_name} | {id for id in ids if id})
 
 

@@ -10,8 +10,7 @@ from siteline import sync as _sync
 from siteline._awaiting import check_callback, wait_for
 from siteline._core import zone_name
 from siteline._escape import escaped
-from siteline._handles import Closing, Itself
-from siteline._html import WithHtml
+from siteline._handles import Closing, Itself, WithHtml
 from siteline._keywords import like
 from siteline._records.allowance import Allowance
 from siteline._records.discovery import Discovery

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from siteline._awaiting import is_async
@@ -30,15 +31,6 @@ __all__ = ["Credential", "MutualTls", "PrivateKey"]
 
 # These classes delete the parameters that contain secrets before an exception leaves a function:
 # a traceback can show local variables.
-
-
-class _File(str):
-    """The path of a key file. Other text is the key itself."""
-
-    __slots__ = ()
-
-    def __fspath__(self) -> str:
-        return str(self)
 
 
 class PrivateKey(OfThisProcess):
@@ -124,7 +116,7 @@ class PrivateKey(OfThisProcess):
             CredentialError: The file exists, or it cannot be written.
         """
         try:
-            self._handle.save(_path(path), passphrase, overwrite)
+            self._handle.save(str(_path(path)), passphrase, overwrite)
         finally:
             del passphrase
 
@@ -243,7 +235,7 @@ class Credential(Itself):
                 )
                 return
             private_key = _located(private_key)
-            opener = _opener(password_command, strict)
+            opener = _opener(password_command, strict, passphrase is not None)
             self._place = _place_of({"key": private_key}, passphrase, opener)
             key = KeyHandle(private_key, _passphrase(opener) or passphrase, strict)
             self._handle = CredentialHandle(subject, key, kid, assertions)
@@ -354,10 +346,9 @@ class MutualTls(Itself):
     ) -> None:
         """Read the certificate and its key. No request is sent."""
         try:
-            if passphrase is not None and password_command is not None:
-                raise _two_passphrases()
             certificate, key = _located(certificate), _located(key)
-            opener = {**_opener(password_command, strict), "client_id": client_id}
+            opener = _opener(password_command, strict, passphrase is not None)
+            opener["client_id"] = client_id
             self._place = _place_of({"certificate": certificate, "key": key}, passphrase, opener)
             self._handle = CertificateHandle.open(
                 certificate, key, _asking(opener) or passphrase, client_id, strict
@@ -423,16 +414,26 @@ def _pickled(place: _Place, refusal: str) -> dict[str, Any]:
     return place
 
 
-def _opener(command: str | Sequence[str] | None, strict: bool) -> dict[str, Any]:
+def _opener(
+    command: str | Sequence[str] | None, strict: bool, has_passphrase: bool = False
+) -> dict[str, Any]:
     """Return the settings with which the files of a place are opened."""
-    words = {} if command is None else {"password_command": _words(command)}
-    return {"strict": strict, **words}
+    if command is None:
+        return {"strict": strict}
+    if has_passphrase:
+        raise CredentialError(
+            "passphrase and password_command are both given.",
+            hint="Omit one: it is ambiguous which to use.",
+        )
+    from siteline._passphrase import words
+
+    return {"strict": strict, "password_command": words(command)}
 
 
 def _place_of(parts: dict[str, Any], passphrase: object, opener: dict[str, Any]) -> _Place:
     try:
         for name, part in parts.items():
-            if not isinstance(part, _File | None):
+            if not isinstance(part, Path | None):
                 return f"its {name} was given as bytes or text, not as a path"
         if passphrase is not None:
             return "its passphrase was given as text"
@@ -450,10 +451,10 @@ def _settled(place: dict[str, Any]) -> dict[str, Any]:
     return {**place, **files, **_opener(place.get("password_command"), place["strict"])}
 
 
-def _part(place: dict[str, Any], name: str) -> str | None:
+def _part(place: dict[str, Any], name: str) -> Path | str | None:
     """Return the file of a place, or the text in its variable."""
     if name in place:
-        return _File(place[name])
+        return Path(place[name])
     variable = place.get(f"{name}_variable")
     return None if variable is None else _variable(variable)
 
@@ -478,12 +479,6 @@ def _passphrase(place: dict[str, Any]) -> str | bytes | None:
     return None if ask is None else ask()
 
 
-def _words(command: str | Sequence[str]) -> list[str]:
-    from siteline._passphrase import words
-
-    return words(command)
-
-
 def _located(source: Any) -> Any:
     """Return the path that a source names; otherwise the source, or the handle of a key."""
     try:
@@ -496,16 +491,16 @@ def _located(source: Any) -> Any:
         del source
 
 
-def _path(path: Any) -> _File:
+def _path(path: Any) -> Path:
     """Return an absolute path: the files may be read again later, in another folder."""
     try:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path= is the path of a file; this is {described(path)}.")
         expanded = os.path.expanduser(path)
         try:
-            return _File(os.path.join(os.getcwd(), expanded))
+            return Path(os.path.join(os.getcwd(), expanded))
         except OSError:  # the folder was removed
-            return _File(expanded)
+            return Path(expanded)
     finally:
         del path
 
@@ -522,13 +517,6 @@ def _is_async(signer: Any) -> bool:
             f"{described(signer)}."
         )
     return is_async(signer)
-
-
-def _two_passphrases() -> CredentialError:
-    return CredentialError(
-        "passphrase and password_command are both given.",
-        hint="Omit one: it is ambiguous which to use.",
-    )
 
 
 _TWO_WAYS = (
@@ -549,8 +537,6 @@ def _check_sources(key: bool, signer: bool, jwk: bool, passphrase: bool, command
             "public_jwk belongs to signer; a private key contains its public key.",
             hint="Omit public_jwk; read it from credential.public_jwk.",
         )
-    if key and passphrase and command:
-        raise _two_passphrases()
     if signer and (passphrase or command):
         raise CredentialError(
             "passphrase and password_command belong to private_key.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from siteline._core import _feed
 from siteline._escape import escaped
-from siteline._html import WithHtml
+from siteline._handles import WithHtml
 from siteline._records.query import Filters, sent_text
 from siteline._records.record import FrozenRecord
 from siteline._selection import feed_query

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from siteline._awaiting import check_callback
 from siteline._counts import counted
 from siteline._escape import escaped
-from siteline._records.progress import Progress
+from siteline._records.requests import Progress
 from siteline._records.store import StoreProgress
 from siteline.errors import QueryError
 

@@ -11,13 +11,12 @@ from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._counts import counted
 from siteline._escape import escaped
-from siteline._handles import Itself, OfThisProcess
-from siteline._html import WithHtml
+from siteline._handles import Itself, OfThisProcess, WithHtml
 from siteline._kept import note_read, noted, pages_and_points
 from siteline._keywords import like, strict
 from siteline._points import BOOKMARK, RecordIterator, next_page
-from siteline._records.progress import Progress
 from siteline._records.query import Query
+from siteline._records.requests import Progress
 from siteline._warn import warn
 from siteline.errors import QueryError
 from siteline.frames import check_options

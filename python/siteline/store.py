@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from siteline import _labels, _selection, _series
 from siteline._core import StoreHandle, _store_path, zone_name
 from siteline._escape import described, escaped
-from siteline._handles import Closing, Itself
-from siteline._html import WithHtml
+from siteline._handles import Closing, Itself, WithHtml
 from siteline._records.coverage import Coverage
 from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
@@ -78,6 +77,7 @@ class Store(Itself, WithHtml, Closing):
     """
 
     _html = "sync_html.store"
+    _opened: StoreHandle | None = None
 
     def __init__(
         self,
@@ -111,17 +111,11 @@ class Store(Itself, WithHtml, Closing):
             return False  # opening the file raises the error with its reason
         return False
 
-    @property
-    def _opened(self) -> StoreHandle | None:
-        return vars(self).get("_kept")
-
     def _made(self) -> StoreHandle:
         """Open the file, or make it. Threads get the same handle."""
-        is_new, read_only = self._is_new(), self._asked[1]
-        if is_new and read_only is True:
+        if self._is_new() and self._asked[1] is True:
             raise _missing(self.path)
-        opened = None if is_new else self._opened
-        return opened or vars(self).setdefault("_kept", StoreHandle(*self._asked))
+        return self._opened or vars(self).setdefault("_opened", StoreHandle(*self._asked))
 
     @property
     def _handle(self) -> StoreHandle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,7 +17,7 @@ from siteline._escape import described
 from siteline._handles import AsyncClosing, Closing, OfThisProcess
 from siteline._kept import note_sync
 from siteline._records.plan import Plan
-from siteline._records.progress import Progress
+from siteline._records.requests import Progress
 from siteline._records.sync import SyncReport
 from siteline.errors import ClosedError, ConfigError, QueryError, SitelineError
 from siteline.feed import Feed
@@ -192,10 +192,13 @@ def syncing(
             "The store is async, and a siteline.Client cannot await it; nothing was sent.",
             hint="Use siteline.AsyncClient.",
         )
-    run, held = _Run(client, feeds, store, options), list[Any]()
+    run, lock = _Run(client, feeds, store, options), getattr(store, "lock", None)
+    held, is_locked = AsyncExitStack() if awaits else ExitStack(), False
     try:
         for name in run.to_lock:
-            yield from _locking(getattr(store, "lock", None), name, held, awaits)
+            if callable(lock):
+                yield from _locking(lock, name, held)
+                is_locked = True
         states = {}
         for name in run.to_lock:
             states[name] = yield Asked(store.state, name)
@@ -217,31 +220,20 @@ def syncing(
         run.end(None)
         return run.report(report)
     finally:
-        yield from _unlocking(held)
+        if is_locked:
+            yield Whole(held.aclose if isinstance(held, AsyncExitStack) else held.close)
 
 
-def _locking(lock: Any, feed: str, held: list[Any], awaits: bool) -> Steps[None]:
-    """Enter the context manager of ``lock()``, if there is one."""
-    if not callable(lock):
-        return
+def _locking(lock: Any, feed: str, held: AsyncExitStack | ExitStack) -> Steps[None]:
+    """Enter the context manager of ``lock()``."""
     manager = yield Asked(lock, feed)
-    for enter, leave in (("__aenter__", "__aexit__"), ("__enter__", "__exit__")):
-        if hasattr(manager, enter) and hasattr(manager, leave) and (awaits or leave == "__exit__"):
-            yield Asked(getattr(manager, enter))
-            held.append(getattr(manager, leave))
-            return
-    kind = type(manager).__name__
-    raise TypeError(f"lock() of the store returned a {kind}: it must return a context manager.")
-
-
-def _unlocking(held: list[Any]) -> Steps[None]:
-    """Leave the context managers, also if one of them raises."""
-    if held:
-        leave = held.pop()
-        try:
-            yield Whole(leave, None, None, None)
-        finally:
-            yield from _unlocking(held)
+    if isinstance(held, AsyncExitStack) and hasattr(manager, "__aenter__"):
+        yield Asked(held.enter_async_context, manager)
+    elif hasattr(manager, "__enter__"):
+        held.enter_context(manager)
+    else:
+        kind = type(manager).__name__
+        raise TypeError(f"lock() of the store returned a {kind}: it must return a context manager.")
 
 
 def planning(client: ClientHandle, what: Any, store: Any, options: dict[str, Any]) -> Steps[Plan]:

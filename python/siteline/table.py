@@ -10,8 +10,7 @@ from siteline import _files, _series, frames
 from siteline import _labels as _naming
 from siteline._core import zone_name
 from siteline._counts import counted
-from siteline._handles import Itself
-from siteline._html import WithHtml
+from siteline._handles import Itself, WithHtml
 from siteline._keywords import strict
 from siteline._points import RecordIterator
 from siteline._records.query import Query

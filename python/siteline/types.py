@@ -18,9 +18,8 @@ from siteline._records.discovery import Discovery
 from siteline._records.http import Http
 from siteline._records.lateness import Delays, Lateness
 from siteline._records.plan import Plan
-from siteline._records.progress import Progress
 from siteline._records.query import Query
-from siteline._records.requests import RequestEvent
+from siteline._records.requests import Progress, RequestEvent
 from siteline._records.series import Record, SeriesIds
 from siteline._records.store import Freed, StoreProgress, StoreShare
 from siteline._records.sync import FeedReport, SkippedRange, SyncReport, Task
@@ -46,15 +45,12 @@ __all__ += ["SyncReport", "Task"]
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name in ("SyncPages", "AsyncSyncPages"):
-            from siteline import sync
-
-            return getattr(sync, name)
-        if not (name.startswith("Async") and name in __all__):
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        from siteline import aio
+        from importlib import import_module
 
-        return getattr(aio, name)
+        module = "sync" if name.endswith("SyncPages") else "aio"
+        return getattr(import_module(f"siteline.{module}"), name)
 
 
 def __dir__() -> list[str]:

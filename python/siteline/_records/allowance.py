@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from siteline._counts import counted
-from siteline._html import WithHtml
+from siteline._handles import WithHtml
 from siteline._records.record import FrozenRecord
 
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 from siteline._core import _of_state
-from siteline._html import WithHtml
+from siteline._handles import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from siteline._counts import counted
 from siteline._escape import escaped, escaped_lines
-from siteline._html import WithHtml
+from siteline._handles import WithHtml
 from siteline._records.record import FrozenRecord
 
 _WIDTH = 80

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from siteline._escape import escaped
-from siteline._html import WithHtml
+from siteline._handles import WithHtml
 from siteline._keywords import explain, strict
 from siteline._records.differences import DiscoveryDiff, differences
 

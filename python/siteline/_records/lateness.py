@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from siteline._core import _of_state
 from siteline._counts import counted
 from siteline._escape import escaped
-from siteline._html import WithHtml
+from siteline._handles import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline._times import duration
 from siteline.feed import Feed

@@ -6,7 +6,7 @@ from typing import Literal
 
 from siteline._counts import counted
 from siteline._escape import escaped
-from siteline._html import WithHtml
+from siteline._handles import WithHtml
 from siteline._records.allowance import Allowance
 from siteline._records.record import FrozenRecord
 from siteline._records.sync import Task, allowance_text, range_text

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from siteline._escape import escaped
-from siteline._html import WithHtml
+from siteline._handles import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline._records.series import SeriesIds
 from siteline._times import iso

@@ -77,7 +77,7 @@ def _reader(kind: Any) -> _Reader:
     if kind is datetime:
         return datetime.fromisoformat
     if kind is timedelta:
-        return _seconds
+        return lambda seconds: timedelta(seconds=seconds)
     if isinstance(kind, type) and issubclass(kind, FrozenRecord):
         return kind._restore
     if get_origin(kind) in (Union, UnionType):
@@ -87,10 +87,6 @@ def _reader(kind: Any) -> _Reader:
         item = _reader(get_args(kind)[0])
         return tuple if item is None else lambda values: tuple(map(item, values))
     return None
-
-
-def _seconds(count: float) -> timedelta:
-    return timedelta(seconds=count)
 
 
 def _plain(value: Any) -> Any:
