@@ -247,8 +247,13 @@ mod tests {
 
     #[test]
     fn only_the_four_measures_have_a_name() {
-        for name in ["value", "minimum", "maximum", "sample_count"] {
-            assert_eq!(Measure::parse(name).expect("known").name(), name);
+        for (name, measure) in [
+            ("value", Measure::Number(0)),
+            ("minimum", Measure::Number(1)),
+            ("maximum", Measure::Number(2)),
+            ("sample_count", Measure::SampleCount),
+        ] {
+            assert_eq!(Measure::parse(name).expect("known"), measure);
         }
         assert_error(
             Measure::parse("timestamp"),
