@@ -187,9 +187,11 @@ impl RangeCoverage {
                  with another name can."
             ));
         }
-        if self.unread.is_empty() && !self.is_before_first {
+        // No sync changes the past, or reads what is before the feed.
+        let is_past = self.settled.is_none();
+        if self.unread.is_empty() && !self.is_before_first && !is_past {
             hint.push("client.sync() reads newer data.".to_owned());
-        } else if self.unread != self.forgotten && !self.is_before_first {
+        } else if self.unread.iter().any(|range| range.end > first.as_second()) && !is_past {
             hint.push(match self.set_aside {
                 None => "client.sync() reads the unread parts.".to_owned(),
                 Some(until) => format!(
@@ -225,6 +227,9 @@ impl fmt::Display for RangeCoverage {
                 _ => f.write_str("nothing is settled yet"),
             },
             (UnreadPart::Nothing, _) => f.write_str("completely read"),
+            (_, None) if self.settled.is_none() => {
+                f.write_str("no range had been read completely by then")
+            }
             (_, None) => f.write_str("no range has been read completely yet"),
             (UnreadPart::Everything, _) if self.is_before_first && self.unread.is_empty() => {
                 write!(f, "this range ends before {}, the beginning of the feed", self.first)
@@ -375,7 +380,7 @@ mod tests {
         assert!(error(10, 120).contains("1970-01-01T00:01:00Z to 1970-01-01T00:01:10Z and 2 more"));
         assert!(!error(10, 120).contains("begins at"));
         assert!(error(0, 20).contains("begins at 1970-01-01T00:00:10Z. A feed with another name"));
-        assert!(!error(0, 5).contains("client.sync()") && error(0, 5).contains("redefine"));
+        assert!(!error(0, 20).contains("client.sync()") && error(0, 40).contains("client.sync()"));
         let before = RangeCoverage::new((None, Some(instant(5))), &state, None, false);
         let before = before.check("feed", Unread::Error).expect_err("before the feed").to_string();
         assert!(before.contains("this range ends before 1970-01-01T00:00:10Z"), "{before}");
