@@ -228,7 +228,7 @@ impl fmt::Display for RangeCoverage {
             },
             (UnreadPart::Nothing, _) => f.write_str("completely read"),
             (_, None) if self.settled.is_none() => {
-                f.write_str("no range had been read completely by then")
+                f.write_str("no range has been read completely by that time")
             }
             (_, None) => f.write_str("no range has been read completely yet"),
             (UnreadPart::Everything, _) if self.is_before_first && self.unread.is_empty() => {
