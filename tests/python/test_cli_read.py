@@ -10,6 +10,7 @@ import siteline
 from kit import systems
 from kit.command import run_command, run_json, run_process
 from kit.doctor import sandbox_profile
+from siteline.cli import read as cli_read
 from siteline.types import Record
 
 RANGE = {"site": "S1", "line": "L2", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z"}
@@ -223,6 +224,12 @@ def test_a_list_of_causes_ends_before_the_next_sentence(shared_sandbox, tmp_path
     *_, cause, kept = run_command(*words, env=env, status=3).stderr.splitlines()
     assert cause.startswith("  - ")
     assert kept == "  No page was read."
+
+
+def test_a_hint_that_is_no_sentence_has_its_own_line():
+    error = siteline.errors.TransportError("no connection", hint="check the host and port")
+    cli_read._explain(error, "No page was read.")
+    assert error.hint == "check the host and port\nNo page was read."
 
 
 def test_a_refused_request_is_reported_once(shared_sandbox, tmp_path):

@@ -60,7 +60,12 @@ def test_equal_latenesses_are_equal_and_can_be_pickled():
             DAY,
             "it is long enough for 99.9 %; nothing was read again after 3",
         ),
-        (part(900, 0, H, 12 * H), part(), None, "not known yet; nothing was read again after 12 h"),
+        (
+            part(900, 0, H, 12 * H),
+            part(),
+            None,
+            "not known yet whether it is long enough; nothing was read again after 12 h",
+        ),
         (
             part(900, 6, 70 * H, 9 * D),
             part(),

@@ -26,6 +26,10 @@ fn hint(text: &str) -> String {
         "H" | "h" | "hour" | "hourly" => "h",
         "D" | "d" | "day" | "daily" => "d",
         "w" | "week" | "weekly" => "w",
+        "M" if count.is_some() => {
+            let minutes = text.to_ascii_lowercase();
+            return format!("For minutes use {minutes:?}. A month has no fixed length: use days.");
+        }
         "M" | "ME" | "MS" | "mo" | "month" | "months" | "monthly" | "Y" | "y" | "year" => {
             return "A month or a year has no fixed length. Use days, such as \"30d\".".to_owned();
         }

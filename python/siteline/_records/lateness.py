@@ -157,7 +157,7 @@ class Lateness(WithHtml, FrozenRecord):
             return longer, f"{came}: {duration(longer)} would have been long enough for 99.9 %"
         # Reads that were too far apart do not show when something arrived.
         if looked <= self.lateness or most > self.lateness.total_seconds():
-            return None, "not known yet"
+            return None, "not known yet whether it is long enough"
         shorter = _rounded(most * 1.25)
         if not self.feed.audit_pages:
             seen = f"99.9 % of the points seen arrived within {duration(shorter)}"

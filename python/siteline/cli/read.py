@@ -264,7 +264,7 @@ def _begin(run: _Run, spool: Spool) -> None:
         resumes = "" if pages is None else "--resume continues it, "
         raise ConfigError(
             f"{spool.path} has {_counted(pages, 'page')} of an earlier read.",
-            hint=f"{resumes}--restart drops its pages and begins.",
+            hint=f"{resumes}--restart drops its pages and begins again.",
         )
     else:
         spool.check(client, asked)
@@ -313,7 +313,8 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
     if (retry_at := getattr(error, "retry_at", None)) is not None and not is_at_end:
         way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
     with suppress(AttributeError):
-        text = ("\n" if known and "\n" in known else " ").join(filter(None, (known, way)))
+        is_sentence = known is None or ("\n" not in known and known.endswith("."))
+        text = (" " if is_sentence else "\n").join(filter(None, (known, way)))
         vars(error).update(hint=text or None, members=members or {})
 
 

@@ -79,7 +79,11 @@ impl Profile {
                 let hint = format!("Correct {CONFIG}, or unset it: other variables need no file.");
                 return Err(profile.absent(why).with_hint(hint));
             }
-            Ok(None) if named => return Err(profile.absent("the file does not exist")),
+            Ok(None) if named => {
+                let hint =
+                    "`siteline profile init` creates it. SITELINE_CONFIG names another file.";
+                return Err(profile.absent("the file does not exist").with_hint(hint));
+            }
             Ok(None) => return Ok(profile),
             Err(error) if needed => return Err(error),
             Err(error) => {

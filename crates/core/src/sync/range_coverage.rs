@@ -70,6 +70,9 @@ pub struct RangeCoverage {
     set_aside: Option<Timestamp>,
     #[serde(skip)]
     first: Timestamp,
+    /// Whether the range has no part after `first`.
+    #[serde(skip)]
+    is_before_first: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +132,7 @@ impl RangeCoverage {
             is_final: false,
             counts_begun,
             first: instant(first),
+            is_before_first: end.is_some() && to <= first,
         }
     }
 
@@ -183,7 +187,11 @@ impl RangeCoverage {
                  with another name can."
             ));
         }
-        if self.unread != self.forgotten {
+        // No sync changes the past, or reads what is before the feed.
+        let is_past = self.settled.is_none();
+        if self.unread.is_empty() && !self.is_before_first && !is_past {
+            hint.push("client.sync() reads newer data.".to_owned());
+        } else if self.unread.iter().any(|range| range.end > first.as_second()) && !is_past {
             hint.push(match self.set_aside {
                 None => "client.sync() reads the unread parts.".to_owned(),
                 Some(until) => format!(
@@ -196,9 +204,10 @@ impl RangeCoverage {
             "store.coverage({feed:?}) shows the ranges that have been read. unread=\"warn\" omits unread \
              parts, unread=\"keep\" also returns their points that have arrived."
         ));
-        if self.forgotten.is_empty() && !self.starts_at_or_after(first) {
+        if self.forgotten.is_empty() && (self.is_before_first || !self.starts_at_or_after(first)) {
             hint.push(format!(
-                "The feed begins at {first}. A feed with another name can have an earlier start=."
+                "The feed begins at {first}. A feed with another name can have an earlier start=. \
+                 store.redefine(feed) changes this one."
             ));
         }
         let hint = hint.join(" ");
@@ -218,7 +227,13 @@ impl fmt::Display for RangeCoverage {
                 _ => f.write_str("nothing is settled yet"),
             },
             (UnreadPart::Nothing, _) => f.write_str("completely read"),
+            (_, None) if self.settled.is_none() => {
+                f.write_str("no range has been read completely by that time")
+            }
             (_, None) => f.write_str("no range has been read completely yet"),
+            (UnreadPart::Everything, _) if self.is_before_first && self.unread.is_empty() => {
+                write!(f, "this range ends before {}, the beginning of the feed", self.first)
+            }
             (UnreadPart::Everything, Some(newest)) if self.starts_at_or_after(newest) => write!(
                 f,
                 "this range has not been read: the newest instant that was read is {newest}"
@@ -363,8 +378,12 @@ mod tests {
             found.check("feed", Unread::Error).expect_err("gaps").to_string()
         };
         assert!(error(10, 120).contains("1970-01-01T00:01:00Z to 1970-01-01T00:01:10Z and 2 more"));
-        assert!(!error(10, 120).contains("another name"));
+        assert!(!error(10, 120).contains("begins at"));
         assert!(error(0, 20).contains("begins at 1970-01-01T00:00:10Z. A feed with another name"));
+        assert!(!error(0, 20).contains("client.sync()") && error(0, 40).contains("client.sync()"));
+        let before = RangeCoverage::new((None, Some(instant(5))), &state, None, false);
+        let before = before.check("feed", Unread::Error).expect_err("before the feed").to_string();
+        assert!(before.contains("this range ends before 1970-01-01T00:00:10Z"), "{before}");
         assert!(error(500, 600).contains("newest instant that was read is 1970-01-01T00:02:00Z"));
     }
 

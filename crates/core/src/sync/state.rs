@@ -393,6 +393,9 @@ fn changed(feed: &Feed, differences: &[FeedDifference]) -> Error {
     let message = format!("the store contains feed {name:?} with another definition: {members}");
     let hint = if differences.iter().all(|one| one.may_change) {
         "Accept the new definition with store.redefine(feed), or give the feed a new name."
+    } else if differences.iter().all(|one| one.may_change || one.member == START) {
+        "Write the start= of the store, or give the feed a new name. A relative start= such as \
+         \"-7d\" is another time in each run."
     } else {
         "The new definition queries other points. Correct it, or give the feed a new name."
     };

@@ -41,6 +41,9 @@ pub fn reason(error: &io::Error) -> String {
 
 /// Returns the kind of a system error, or the system's own text if the kind has no name.
 fn words(error: &io::Error) -> String {
+    if error.kind() == ErrorKind::NotFound {
+        return "no such file or folder".to_owned();
+    }
     let kind = error.kind().to_string();
     if kind != "uncategorized error" && kind != ErrorKind::Other.to_string() {
         return kind;
@@ -172,7 +175,7 @@ mod tests {
     fn our_own_errors_keep_their_words() {
         let own = io::Error::other("it is not a regular file");
         assert_eq!(reason(&own), "it is not a regular file");
-        assert_eq!(reason(&of(Errno::ENOENT)), "entity not found");
+        assert_eq!(reason(&of(Errno::ENOENT)), "no such file or folder");
         assert_eq!(reason(&of(Errno::ELOOP)).to_lowercase(), reason(&of(Errno::ELOOP)));
     }
 }

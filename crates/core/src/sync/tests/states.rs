@@ -171,6 +171,8 @@ fn a_changed_feed_is_rejected_with_its_differences() {
         |input| input.interval_seconds = Some(120),
         |input| input.since = instant(SINCE + DAY),
     ];
+    let later = state.check(&changed(fixed[5]), "http://127.0.0.1:1").expect_err("a later start");
+    assert!(later.to_string().contains("is another time in each run"), "{later}");
     for change in fixed {
         assert_error(state.redefine(&changed(change)), Kind::FeedChanged, "new name");
     }
