@@ -231,10 +231,12 @@ fn s7_a_torn_first_commit_of_a_log_is_ignored() {
         }
         before = (number, after);
     };
-    let mark_page = torn[32..].chunks_mut(FRAME).zip(before.1[32..].chunks(FRAME));
-    for (frame, earlier) in mark_page.filter(|(frame, _)| (2..=4).contains(&frame[3])).take(1) {
-        frame[24..].copy_from_slice(&earlier[24..]);
-    }
+    let frames = torn[32..].chunks_mut(FRAME).zip(before.1[32..].chunks(FRAME));
+    // The pages that may have the mark.
+    let marks = frames.filter(|(frame, _)| (2..=4).contains(&frame[3]));
+    let replace =
+        |(frame, earlier): (&mut [u8], &[u8])| frame[24..].copy_from_slice(&earlier[24..]);
+    assert!(marks.map(replace).count() > 0);
     std::fs::copy(folder.file(), copy.file()).unwrap();
     std::fs::write(crate::files::beside(&copy.file(), "-wal"), &torn).unwrap();
     let store = copy.store();
