@@ -19,7 +19,7 @@ SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|si
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
     "src": (6_000, 7_880),
-    "crates/core": (35_000, 38_130),
+    "crates/core": (35_000, 38_140),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 0),
     "python/siteline": (9_000, 10_980),
