@@ -85,22 +85,28 @@ struct Commits {
 }
 
 impl Commits {
-    /// Reads the marks of a log. `SQLite` also verifies the checksums of the frames. They are not
-    /// needed here: each mark has its own, and an interrupted commit belongs to the same file.
+    /// Reads a log up to its last complete commit, as `SQLite` does. A log is written again from its
+    /// start, so after a power loss a commit may contain the mark of an earlier log.
     fn read(mut log: impl Read) -> io::Result<Option<Self>> {
         let mut header = [0; LOG_HEADER];
         if !fill(&mut log, &mut header)? {
             return Ok(None);
         }
-        let size = number(&header, 8) as usize;
-        let is_log = number(&header, 0) & !1 == LOG && size.is_power_of_two();
+        let (magic, size) = (number(&header, 0), number(&header, 8) as usize);
+        let is_log = magic & !1 == LOG && size.is_power_of_two();
         if !is_log || !(512..=1 << 16).contains(&size) {
             return Ok(None);
         }
+        let word = if magic & 1 == 1 { u32::from_be_bytes } else { u32::from_le_bytes };
+        let mut sums = checksum([0; 2], &header[..24], word);
         let (mut found, mut open) = (None::<Self>, None);
         let mut frame = vec![0; FRAME_HEADER + size];
-        // Frames of an earlier log have other random numbers.
+        // Frames of an earlier log have other random numbers, and so other checksums.
         while fill(&mut log, &mut frame)? && frame[8..16] == header[16..24] {
+            sums = checksum(checksum(sums, &frame[..8], word), &frame[FRAME_HEADER..], word);
+            if sums != [number(&frame, 16), number(&frame, 20)] {
+                break;
+            }
             if PLACES.contains(&number(&frame, 0)) {
                 // If a commit wrote the page twice, its last version counts.
                 open = CommitMark::on_page(&frame[FRAME_HEADER..]).or(open);
@@ -113,6 +119,15 @@ impl Commits {
         }
         Ok(found)
     }
+}
+
+/// Continues the checksum of a log.
+fn checksum(sums: [u32; 2], bytes: &[u8], word: fn([u8; 4]) -> u32) -> [u32; 2] {
+    bytes
+        .as_chunks()
+        .0
+        .iter()
+        .fold(sums, |[one, two], bytes| [two, one.wrapping_add(two).wrapping_add(word(*bytes))])
 }
 
 /// Returns false if the file ends first.

@@ -218,12 +218,15 @@ async fn b18_where_no_reply_has_a_date_one_request_asks() {
     for on in [Endpoint::Token, Endpoint::Data] {
         harness.date(on, 1_000, None);
     }
+    let tokens = harness.sandbox.stats().token_requests;
     let client = harness.limited(harness.machine("2026-11-21T09:00:00Z"), LIMIT);
     // Two dates are none.
     let headers = vec![("Date".to_owned(), "-".to_owned())];
     let refusal = Effect::Reply { status: 400, headers, body: bytes::Bytes::new() };
     harness.sandbox.fault(on_data(When::Nth(1), refusal));
     assert_eq!(page(&client).await.expect_err("refused").kind(), Kind::RequestRejected);
+    // A second new token would have no date either.
+    assert_eq!(harness.sandbox.stats().token_requests - tokens, 2);
     let error = spend(&client).await;
     assert_eq!(error.context().retry_at, None);
     assert!(error.to_string().contains("no two clock readings agree"), "{error}");

@@ -34,8 +34,8 @@ impl Client {
         // A token request costs no data request, and its reply shows the service's day if another
         // reply confirms it. The first token may be older, so it is requested again. If no date is
         // known after that, one data request is allowed.
-        for _ in 0..2 {
-            if !asks_day || permit()? == Permit::Granted {
+        for is_new in [false, true] {
+            if !asks_day || !matches!(permit()?, Permit::Unknown { one } if one || !is_new) {
                 break;
             }
             if access.token.is_some() {

@@ -211,3 +211,36 @@ fn s7_a_flipped_bit_in_the_log_loses_only_newest_pages() {
         "{newest} {older} {refused}"
     );
 }
+
+/// A log is written again from its start. After a power loss, a part of its first commit may be from
+/// the earlier log.
+#[test]
+fn s7_a_torn_first_commit_of_a_log_is_ignored() {
+    const FRAME: usize = 24 + 4_096;
+    let (folder, copy) = (Folder::new(), Folder::new());
+    let (store, log) = (folder.store(), crate::files::beside(&folder.file(), "-wal"));
+    let mut write = (0_u8..).map(|number| {
+        store.apply("line", None, &vec![number; 1 << 20]).unwrap();
+        (number, std::fs::read(&log).unwrap())
+    });
+    let mut before = write.next().unwrap();
+    let mut torn = loop {
+        let (number, after) = write.next().unwrap();
+        if after[16..24] != before.1[16..24] {
+            break after;
+        }
+        before = (number, after);
+    };
+    let frames = torn[32..].chunks_mut(FRAME).zip(before.1[32..].chunks(FRAME));
+    // The pages that may have the mark.
+    let marks = frames.filter(|(frame, _)| (2..=4).contains(&frame[3]));
+    let replace =
+        |(frame, earlier): (&mut [u8], &[u8])| frame[24..].copy_from_slice(&earlier[24..]);
+    assert!(marks.map(replace).count() > 0);
+    std::fs::copy(folder.file(), copy.file()).unwrap();
+    std::fs::write(crate::files::beside(&copy.file(), "-wal"), &torn).unwrap();
+    let store = copy.store();
+    assert_eq!(store.state("line").unwrap().unwrap(), vec![before.0; 1 << 20]);
+    drop(store);
+    assert_eq!(copy.names(), [""]);
+}
