@@ -67,10 +67,8 @@ class ScanBase(Itself, WithHtml):
         self._is_unopened = False
         if store is not None:
             self._is_unopened = hasattr(store, "_is_new") and store._is_new()
-            if self._is_unopened:
-                handle.check_through()
-            else:
-                handle = handle.through(store, _reads_once(store))
+            opened = None if self._is_unopened else store
+            handle = handle.through(opened, _reads_once(store))
         self._handle, self._tz, self._labels = handle, tz, labels
         self._progress, self._store = progress, store
         self._is_selected = False
@@ -191,6 +189,12 @@ class ScanBase(Itself, WithHtml):
         table = self._known()
         assert table is not None
         return table
+
+    def _planned(self) -> _core.Scan:
+        """Return the handle for a plan, which makes no file."""
+        if self._store is not None and self._is_unopened and not self._store._is_new():
+            self._open_store()
+        return self._handle
 
     def _open_store(self) -> None:
         if self._is_unopened and self._store is not None:
