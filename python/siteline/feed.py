@@ -74,8 +74,10 @@ class Feed(WithHtml, FrozenRecord):
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     if TYPE_CHECKING:
-        # The struct of the core, which is no field.
-        _state: dict[str, Any]
+
+        @property
+        def _state(self) -> dict[str, Any]:
+            """The struct of the core. A property, because an annotation would be a field."""
 
     def __init__(
         self,
