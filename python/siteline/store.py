@@ -414,7 +414,7 @@ class Store(Itself, WithHtml, Closing):
         return None if self._is_new() else self._handle.state(name)
 
     def apply(self, feed: Feed | str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page of ``sync_pages()`` and its state in one transaction.
+        """Store what ``sync_pages()`` returned, a page or ``None`` and a state, in one transaction.
 
         Returns:
             The points that were inserted, revised, unchanged and withdrawn.
