@@ -73,11 +73,11 @@ class Feed(WithHtml, FrozenRecord):
     audit_pages: int = 0
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
-    if TYPE_CHECKING:
-
-        @property
-        def _state(self) -> dict[str, Any]:
-            """The struct of the core. A property, because an annotation would be a field."""
+    @property
+    def _state(self) -> dict[str, Any]:
+        """The struct of the core. An annotation would be a field."""
+        state: dict[str, Any] = vars(self)["_state"]
+        return state
 
     def __init__(
         self,
