@@ -18,7 +18,6 @@ def instant(at: Any) -> int | str:
 
 
 def nanoseconds(at: Any) -> int:
-    """Convert an aware datetime or a timestamp to nanoseconds since 1970."""
     if not hasattr(at, "astimezone"):
         raise ValueError(f"is {described(at)}, not a time with a zone.")
     try:

@@ -117,11 +117,9 @@ class Store(Itself, WithHtml, Closing):
 
     def _made(self) -> StoreHandle:
         """Open the file, or make it. Threads get the same handle."""
-        is_new, read_only = self._is_new(), self._asked[1]
-        if is_new and read_only is True:
+        if self._is_new() and self._asked[1] is True:
             raise _missing(self.path)
-        opened = None if is_new else self._opened
-        return opened or vars(self).setdefault("_kept", StoreHandle(*self._asked))
+        return self._opened or vars(self).setdefault("_kept", StoreHandle(*self._asked))
 
     @property
     def _handle(self) -> StoreHandle:

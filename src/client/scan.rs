@@ -286,19 +286,14 @@ impl PyScan {
         Ok((slf.get_type().getattr("_restore")?, state))
     }
 
-    /// Reads settled data from this store, and keeps the rest in it. A store that has no file yet is
-    /// `None`: the scan can only be planned.
+    /// Reads settled data from this store, and keeps the rest in it. `None` has no file: only a plan.
     fn through(
         &self,
         py: Python<'_>,
         store: Option<&Object<'_>>,
         reads_once: bool,
     ) -> PyResult<Self> {
-        let store = store.map(|store| match handle_of::<StoreHandle>(store)? {
-            Some(store) => Ok(Arc::clone(&store.get().0)),
-            None => Err(no_store(store)),
-        });
-        let (store, scan) = (store.transpose()?, self.scan().clone());
+        let (store, scan) = (store.map(opened).transpose()?, self.scan().clone());
         let asked = guarded(|| Read::through(scan, store.as_ref(), reads_once))?;
         Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
     }
@@ -329,11 +324,14 @@ impl PyScan {
     }
 }
 
-fn no_store(given: &Object<'_>) -> PyErr {
+fn opened(given: &Object<'_>) -> PyResult<Arc<Store>> {
+    if let Some(store) = handle_of::<StoreHandle>(given)? {
+        return Ok(Arc::clone(&store.get().0));
+    }
     let message = format!("store= is {}, not a siteline.Store.", described(given));
     let hint =
         "Open the store first: store=siteline.Store(path). Other targets need client.sync().";
-    Error::new(Kind::QueryError, message).with_hint(hint).into_py_err()
+    Err(Error::new(Kind::QueryError, message).with_hint(hint)).or_raise()
 }
 
 type Selected<'a> = (&'a Levels, &'a Vec<Ids>, &'a [Option<String>; 3]);
