@@ -54,7 +54,7 @@ _OWNERS = {
     "types.Http": "http=Http({}=...) of the client, from siteline.types",
     "credentials.Credential": "siteline.Credential(..., {}=...)",
 }
-_OF_SANDBOX = {"testing.Variant": "variant=siteline.testing.Variant({}=...)"}
+_OWNERS_FOR_SANDBOX = {"testing.Variant": "variant=siteline.testing.Variant({}=...)", **_OWNERS}
 _GONE = {
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
     "limit": "max_pages= limits a read, and scan(...).head(n) returns the first points",
@@ -448,7 +448,7 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
         instead = f"write plan(client.scan({name}=...))"
     elif name in _GONE:
         instead = _GONE[name]
-    elif owned := _owned(name, _OF_SANDBOX if function == "Sandbox" else _OWNERS):
+    elif owned := _owned(name, _OWNERS_FOR_SANDBOX if function == "Sandbox" else _OWNERS):
         instead = f"write {owned}"
     else:
         near = difflib.get_close_matches(name, known, 1, 0.8)

@@ -69,7 +69,7 @@ def ids_of(given: Any, name: str) -> list[str]:
         return [value_of(given, name)]
     ids = [value_of(one, name) for one in given]
     if not ids:
-        raise QueryError(f"{name}= is empty.", hint=f"Leave {name}= out to read all.")
+        raise QueryError(f"{name}= is empty.", hint=f"Leave {name}= out to select all.")
     return ids
 
 

@@ -322,6 +322,10 @@ class MutualTls(Itself):
 
     Raises:
         CredentialError: The key is missing or wrong, or the certificate is not for clients.
+
+    >>> with siteline.Sandbox(mutual_tls="data") as service:
+    ...     siteline.MutualTls(service.certificate("plant-7")).subject
+    'CN=plant-7,O=siteline sandbox'
     """
 
     _handle: CertificateHandle

@@ -73,9 +73,11 @@ class Feed(WithHtml, FrozenRecord):
     audit_pages: int = 0
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
-    if TYPE_CHECKING:
-        # The struct of the core, which is no field.
-        _state: dict[str, Any]
+    @property
+    def _state(self) -> dict[str, Any]:
+        """The struct of the core. An annotation would be a field."""
+        state: dict[str, Any] = vars(self)["_state"]
+        return state
 
     def __init__(
         self,

@@ -16,9 +16,9 @@ if not HAS_SANDBOX:
 
 from siteline import _selection
 from siteline._core import SandboxHandle
+from siteline._discovered import LEVELS
 from siteline._handles import Closing, OfThisProcess
 from siteline._keywords import strict
-from siteline._records.series import SeriesIds
 from siteline._times import iso
 from siteline.errors import ConfigError
 from siteline.testing import Clock, SandboxStats, Variant
@@ -519,7 +519,7 @@ class Sandbox(OfThisProcess, Closing):
 
 
 def _ids(*ids: str | int | None) -> tuple[str | None, ...]:
-    named = zip(ids, SeriesIds._fields, strict=True)
+    named = zip(ids, LEVELS, strict=True)
     return tuple(None if one is None else _selection.value_of(one, name) for one, name in named)
 
 

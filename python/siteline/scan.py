@@ -63,13 +63,9 @@ class ScanBase(Itself, WithHtml):
     ) -> None:
         """Wrap a scan of the core."""
         # Only a read makes the file of a store, whose path may be mistyped.
-        self._is_unopened = False
+        self._is_unopened = store is not None and hasattr(store, "_is_new") and store._is_new()
         if store is not None:
-            self._is_unopened = hasattr(store, "_is_new") and store._is_new()
-            if self._is_unopened:
-                handle.check_through()
-            else:
-                handle = handle.through(store, _reads_once(store))
+            handle = handle.through(None if self._is_unopened else store, _reads_once(store))
         self._handle, self._tz, self._labels = handle, tz, labels
         self._progress, self._store = progress, store
         self._is_selected = False
@@ -161,9 +157,8 @@ class ScanBase(Itself, WithHtml):
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
-        self._open_store()
-        reading, callback = self._handle.reading(_names.needs_names(self._labels)), None
-        is_head = n is not None
+        reading = self._with_store(makes=True).reading(_names.needs_names(self._labels))
+        callback, is_head = None, n is not None
         try:
             yield from self._beginning(reading)
             warned = self._unlisted()
@@ -191,16 +186,19 @@ class ScanBase(Itself, WithHtml):
         assert table is not None
         return table
 
-    def _open_store(self) -> None:
-        if self._is_unopened and self._store is not None:
+    def _with_store(self, *, makes: bool) -> _core.Scan:
+        """Return the handle, with the store if it has a file or this call makes it."""
+        store = self._store
+        if store is not None and self._is_unopened and (makes or not store._is_new()):
             try:
-                opened = self._handle.through(self._store._made(), _reads_once(self._store))
+                opened = self._handle.through(store._made(), _reads_once(store))
             except Exception as error:
                 self._complete(error)
                 raise
             # Threads that begin at the same time share one read.
             self._handle = vars(self).setdefault("_opened", opened)
             self._is_unopened = False
+        return self._handle
 
     def _complete(self, error: Any) -> None:
         """Set the attribute ``scan`` of an exception, and make its partial table."""

@@ -261,7 +261,7 @@ def _planned(what: Any, store: Any, options: dict[str, Any]) -> tuple[list[Any],
             raise QueryError("until= and reread= belong to plans of feeds: a scan has a range.")
         if not (store is None or isinstance(store, Store)):
             raise QueryError("store= is a siteline.Store: the pages of its feeds are an estimate.")
-        return [one._handle for one in given], []
+        return [one._with_store(makes=False) for one in given], []
     known = "a siteline.Feed or a siteline.Scan, or a list of the one or the other"
     feeds = feeds_of(given, known)
     if store is None:

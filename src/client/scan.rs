@@ -39,7 +39,7 @@ impl Read {
         Self { collect: Arc::new(CollectOnce::new(scan)), through: Vec::new() }
     }
 
-    fn through(scan: Scan, store: &Arc<Store>, reads_once: bool) -> PyResult<Self> {
+    fn through(scan: Scan, store: Option<&Arc<Store>>, reads_once: bool) -> PyResult<Self> {
         let (whole, through) = ThroughStore::of_scan(store, &scan, reads_once).or_raise()?;
         Ok(Self { collect: Arc::new(CollectOnce::new(scan).read_by(whole)), through })
     }
@@ -286,20 +286,16 @@ impl PyScan {
         Ok((slf.get_type().getattr("_restore")?, state))
     }
 
-    /// Reads settled data from this store, and keeps the rest in it.
-    fn through(&self, py: Python<'_>, store: &Object<'_>, reads_once: bool) -> PyResult<Self> {
-        let Some(store) = handle_of::<StoreHandle>(store)? else {
-            let message = format!("store= is {}, not a siteline.Store.", described(store));
-            let hint = "Open the store first: store=siteline.Store(path). Other targets need client.sync().";
-            return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
-        };
-        let asked = guarded(|| Read::through(self.scan().clone(), &store.get().0, reads_once))?;
+    /// Reads settled data from this store, and keeps the rest in it. `None` has no file: only a plan.
+    fn through(
+        &self,
+        py: Python<'_>,
+        store: Option<&Object<'_>>,
+        reads_once: bool,
+    ) -> PyResult<Self> {
+        let (store, scan) = (store.map(opened).transpose()?, self.scan().clone());
+        let asked = guarded(|| Read::through(scan, store.as_ref(), reads_once))?;
         Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
-    }
-
-    /// Fails if no store can be read through.
-    fn check_through(&self) -> PyResult<()> {
-        guarded(|| ThroughStore::check(self.scan()).or_raise())
     }
 
     /// Ids or names, series, and filter parameters.
@@ -326,6 +322,16 @@ impl PyScan {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)
     }
+}
+
+fn opened(given: &Object<'_>) -> PyResult<Arc<Store>> {
+    if let Some(store) = handle_of::<StoreHandle>(given)? {
+        return Ok(Arc::clone(&store.get().0));
+    }
+    let message = format!("store= is {}, not a siteline.Store.", described(given));
+    let hint =
+        "Open the store first: store=siteline.Store(path). Other targets need client.sync().";
+    Err(Error::new(Kind::QueryError, message).with_hint(hint)).or_raise()
 }
 
 type Selected<'a> = (&'a Levels, &'a Vec<Ids>, &'a [Option<String>; 3]);

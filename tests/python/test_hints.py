@@ -99,6 +99,9 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key, tmp_path):
         (lambda c, t, s: siteline.Feed("line-2", start="-1d", tag="T1"), "store.read(feed, "),
         (lambda c, t, s: siteline.Client(URL, subject="s"), "Credential(..., subject=...)"),
         (lambda c, t, s: siteline.AsyncClient(URL, typ=True), "Credential(..., typ=...)"),
+        (lambda c, t, s: siteline.Sandbox(kid="K1"), "Credential(..., kid=...)"),
+        (lambda c, t, s: siteline.Sandbox(tries=1), "http=Http(tries=...)"),
+        (lambda c, t, s: siteline.Sandbox(spaced=True), "variant=siteline.testing.Variant("),
         (lambda c, t, s: siteline.types.Http(timeout=5), "write response_timeout="),
     ],
 )  # fmt: skip
@@ -190,6 +193,7 @@ def test_only_loaded_points_can_be_changed(sandbox):
     sandbox.load(frame, bucket="1h", tag="T8")
     for wrong, words in (
         (lambda: sandbox.withdraw(at), "S1 / L1 / M1 / D1 / T1 is not loaded"),
+        (lambda: sandbox.withdraw(at, tag=1.5), "^tag= is"),
         (lambda: sandbox.withdraw(at, tag="T8"), "has raw readings"),
         (lambda: sandbox.withdraw("2026-11-01T01:00Z", tag="T9"), "has no point at 2026-11-01T01"),
         (lambda: sandbox.withdraw("2026-11-01T01:30Z", tag="T9"), "only multiples of 3600 s"),

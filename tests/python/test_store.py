@@ -80,7 +80,11 @@ def test_only_a_sync_makes_the_file(filled, tmp_path):
     assert client.plan(feed, typo).tasks
     part = {"site": "S1", "line": "L2", "interval": "1h", "start": "2026-11-15"}
     scan = client.scan(**part, end="2026-11-16", store=typo)
-    assert client.plan(scan).tasks
+    empty = siteline.Store(tmp_path / "empty.siteline", share="group-read")
+    days = [client.scan(**part, end="2026-11-20", store=one) for one in (typo, empty)]
+    plans = list(map(client.plan, days))
+    assert plans[0].to_dict() == plans[1].to_dict()
+    assert len(plans[0].tasks) > 1
     for wrong in ({"split": 2}, {"keep_raw": True}, {"extra_columns": ["quality"]}):
         with pytest.raises(siteline.errors.QueryError, match="store"):
             client.scan(**part, **wrong, store=typo)
@@ -92,6 +96,8 @@ def test_only_a_sync_makes_the_file(filled, tmp_path):
     client.sync(feed, typo)
     assert len(again.read(feed)) == len(store.read(feed))
     assert len(typo.read(feed)) == len(store.read(feed))
+    again = client.scan(**part, end="2026-11-20", store=siteline.Store(typo.path))
+    assert client.plan(days[0]).to_dict() == client.plan(again).to_dict() != plans[0].to_dict()
 
 
 def test_a_read_of_another_file_has_its_scan(client, tmp_path):

@@ -1,5 +1,6 @@
 """Calls that type checkers of users must accept. Checked by mypy --strict; never run."""
 
+import dataclasses
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -63,6 +64,17 @@ def main(client: siteline.Client, start: datetime) -> None:
 def check_doctor(client: siteline.AsyncClient, path: Path) -> None:
     siteline.doctor(client, offline=True, enrolled_jwk={"kty": "RSA"}, store=[path])
     assert_type(siteline.doctor(profile="plant-a", store=path), siteline.types.Diagnosis)
+
+
+@dataclasses.dataclass(frozen=True)
+class HourlyFeed(siteline.Feed):
+    site: str | None = "S1"
+    interval: timedelta | None = timedelta(hours=1)
+
+
+def check_feeds(start: datetime) -> None:
+    feed = HourlyFeed("line-2", start=start)
+    assert_type(dataclasses.replace(feed, line="L2"), HourlyFeed)
 
 
 def check_sync(client: siteline.Client, path: Path) -> None:

@@ -54,7 +54,7 @@ impl ThroughStore {
         };
         report.points = points.rows() as u64;
         report.series = points.series.len() as u64;
-        let path = self.store.path().to_string_lossy().into_owned();
+        let path = self.opened()?.path().to_string_lossy().into_owned();
         let through = |share: &FeedShare| {
             let all = share.ranges();
             let from_service =
@@ -77,7 +77,7 @@ impl ThroughStore {
         let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::LATEST)?;
         // The whole range was read, but the part within the settle lag does not count as read.
         let spec = ReadSpec { flagged: Flagged::Drop, unread: Unread::Keep, ..spec };
-        let (mut reader, read, _) = spec.open(&self.store)?;
+        let (mut reader, read, _) = spec.open(self.opened()?)?;
         if !read.coverage.forgotten.is_empty() {
             let message = format!("points of {start} to {end} were removed during the read");
             return Err(Error::new(Kind::UnreadRange, message)

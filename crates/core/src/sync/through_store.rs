@@ -46,7 +46,8 @@ const TRIES: usize = 5;
 
 #[derive(Debug)]
 pub struct ThroughStore {
-    pub(super) store: Arc<Store>,
+    /// `None` before the store has a file: such a reader only plans.
+    store: Option<Arc<Store>>,
     pub(super) scan: Scan,
     range: Range,
     /// Whether unsettled parts are accepted too: for the store of an interrupted read.
@@ -86,9 +87,9 @@ pub(super) struct ReadUnderWay {
 impl ThroughStore {
     /// The reader of a scan through a store, and its parts. Each pair of site and line is one part;
     /// the parts are read one after the other.
-    pub fn of_scan(store: &Arc<Store>, scan: &Scan, reads_once: bool) -> Result<Parts> {
+    pub fn of_scan(store: Option<&Arc<Store>>, scan: &Scan, reads_once: bool) -> Result<Parts> {
         Self::check(scan)?;
-        let part = |scan| Self::new(Arc::clone(store), scan, reads_once).map(Arc::new);
+        let part = |scan| Self::new(store.map(Arc::clone), scan, reads_once).map(Arc::new);
         if scan.chains().len() == 1 {
             let part = part(scan.clone())?;
             return Ok((Arc::clone(&part) as _, vec![part]));
@@ -98,7 +99,7 @@ impl ThroughStore {
     }
 
     /// Fails for a split scan, one without a start, and for extra columns or raw pages.
-    pub fn check(scan: &Scan) -> Result<()> {
+    fn check(scan: &Scan) -> Result<()> {
         if scan.cut().is_some() {
             let hint = "Omit split=: a read through a store chooses its own parts.";
             let message = "split= cannot be combined with store=";
@@ -118,15 +119,19 @@ impl ThroughStore {
         range_of(scan.query()).map(drop)
     }
 
-    fn new(store: Arc<Store>, scan: Scan, reads_once: bool) -> Result<Self> {
+    fn new(store: Option<Arc<Store>>, scan: Scan, reads_once: bool) -> Result<Self> {
         let range = range_of(scan.query())?;
         let (paused, attempt) = (Mutex::new(None), Mutex::default());
         Ok(Self { store, scan, range, reads_once, paused, attempt })
     }
 
     #[must_use]
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
+    pub fn store(&self) -> Option<&Arc<Store>> {
+        self.store.as_ref()
+    }
+
+    pub(super) fn opened(&self) -> Result<&Arc<Store>> {
+        self.store().ok_or_else(|| Error::new(Kind::InternalError, "a read needs an open store"))
     }
 
     #[must_use]
@@ -170,7 +175,8 @@ impl ThroughStore {
             settle_lag: if self.reads_once { Duration::ZERO } else { client.settings().settle_lag },
             reads_once: self.reads_once,
         };
-        let mut shares = shares(&read_states(&self.store)?, &asked)?;
+        let states = self.store().map_or(Ok(Vec::new()), |store| read_states(store))?;
+        let mut shares = shares(&states, &asked)?;
         let attempt = self.attempt.lock();
         for share in &mut shares {
             share.left = match attempt.read.get(share.name()) {
@@ -183,7 +189,7 @@ impl ThroughStore {
 
     /// Locks the feeds with ranges to read, without the ranges that other reads have stored.
     async fn locked(&self, deadline: Deadline) -> Result<(Vec<FeedShare>, Vec<Turn>, Locks)> {
-        let clock = self.scan.client().time().clock();
+        let (store, clock) = (self.opened()?, self.scan.client().time().clock());
         let longest = Deadline::after(clock, Some(LONGEST_WAIT));
         let wait = if deadline.remaining(clock).is_some() { deadline } else { longest };
         let (mut names, mut turns) = (BTreeSet::new(), Vec::new());
@@ -193,21 +199,21 @@ impl ThroughStore {
             if feeds.is_empty() {
                 return Ok((shares, turns, Locks::new()));
             }
-            if self.store.options().read_only {
-                return Err(self.read_only());
+            if store.options().read_only {
+                return Err(read_only(store));
             }
             let wanted: BTreeSet<String> = feeds.iter().map(|it| it.name().to_owned()).collect();
             if !wanted.is_subset(&names) {
                 turns.clear();
                 for name in &wanted {
-                    let turn = async { Ok(self.store.turns().take(name).await) };
-                    turns.push(wait.bound(clock, turn).await.map_err(|_| self.busy(name))?);
+                    let turn = async { Ok(store.turns().take(name).await) };
+                    turns.push(wait.bound(clock, turn).await.map_err(|_| busy(store, name))?);
                 }
                 names = wanted;
                 // The previous holder may have read the missing ranges.
                 continue;
             }
-            let locks = wait_for(&*self.store, &feeds, clock, wait).await.map_err(with_hints)?;
+            let locks = wait_for(&**store, &feeds, clock, wait).await.map_err(with_hints)?;
             // Nobody else changes these feeds while they are locked.
             let shares = self.shares()?;
             if feeds_to_read(&shares).iter().all(|feed| names.contains(feed.name())) {
@@ -215,21 +221,8 @@ impl ThroughStore {
             }
         }
         let message =
-            format!("other processes keep changing the feeds of {}", self.store.path().display());
+            format!("other processes keep changing the feeds of {}", store.path().display());
         Err(Error::new(Kind::StoreBusy, message).with_hint("Try again."))
-    }
-
-    fn busy(&self, feed: &str) -> Error {
-        let path = self.store.path().display();
-        let message = format!("store {path}: another read in this process writes to feed {feed:?}");
-        with_hints(Error::new(Kind::StoreBusy, message))
-    }
-
-    fn read_only(&self) -> Error {
-        let path = self.store.path().display();
-        let message = format!("the store {path} is read-only and has not settled the whole range");
-        let hint = "Omit store= to read from the service only, or open the store for writing.";
-        Error::new(Kind::StoreError, message).with_hint(hint)
     }
 
     async fn begin(&self, deadline: Deadline) -> Result<ReadUnderWay> {
@@ -242,7 +235,7 @@ impl ThroughStore {
             self.check_set_aside(&shares)?;
             let left = || shares.iter().filter(|share| share.is_left());
             for share in left().filter(|share| share.is_redefined) {
-                self.store.apply(share.name(), None, &share.state.to_bytes())?;
+                self.opened()?.apply(share.name(), None, &share.state.to_bytes())?;
             }
             let resumed_since = self.resumed_since();
             let only = left().map(|share| {
@@ -256,7 +249,7 @@ impl ThroughStore {
                 only: Some(only.collect()),
                 ..SyncSettings::default()
             };
-            let (client, target) = (self.scan.client(), Arc::clone(&self.store) as _);
+            let (client, target) = (self.scan.client(), Arc::clone(self.opened()?) as _);
             let begun = Run::with_locks(client, target, &feeds, settings, (locks, deadline));
             run = Some(begun.map_err(with_hints)?);
         }
@@ -373,6 +366,19 @@ impl WholeRead for ThroughStore {
 fn feeds_to_read(shares: &[FeedShare]) -> Vec<Feed> {
     let left = shares.iter().filter(|share| share.is_left());
     left.map(|share| share.state.feed().clone()).collect()
+}
+
+fn busy(store: &Store, feed: &str) -> Error {
+    let path = store.path().display();
+    let message = format!("store {path}: another read in this process writes to feed {feed:?}");
+    with_hints(Error::new(Kind::StoreBusy, message))
+}
+
+fn read_only(store: &Store) -> Error {
+    let path = store.path().display();
+    let message = format!("the store {path} is read-only and has not settled the whole range");
+    let hint = "Omit store= to read from the service only, or open the store for writing.";
+    Error::new(Kind::StoreError, message).with_hint(hint)
 }
 
 fn with_hints(error: Error) -> Error {
