@@ -76,15 +76,14 @@ impl FoundAgent {
         AgentLink::new(self.place, self.holder, self.tls, clock)
     }
 
-    /// Whether the agent has the service and subject, so that no key is needed.
+    /// Whether no key is needed: the agent is named, or has the service and subject.
     pub(crate) fn serves(&self, settings: &Settings, base_url: Option<&str>) -> bool {
-        let is_own = base_url.or(settings.base_url.as_deref()).is_none_or(|address| {
-            BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
-        });
+        let address = base_url.or(settings.base_url.as_deref());
+        let is_own = address.is_none_or(|address| is_address(address, &self.holder.base_url));
         let is_subject = settings.credential.as_ref().is_none_or(|own| {
             own.subject.as_deref().is_some_and(|subject| subject.trim() == self.holder.subject)
         });
-        is_own && (is_subject || self.is_named)
+        self.is_named || (is_own && is_subject)
     }
 }
 
