@@ -14,10 +14,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def instant(at: Any) -> int | str:
     """Return a time in nanoseconds since 1970, and a date or a naive datetime as text."""
     text = local_text(at)
-    return _nanoseconds(at) if text is None else text
+    return nanoseconds(at) if text is None else text
 
 
-def _nanoseconds(at: Any) -> int:
+def nanoseconds(at: Any) -> int:
     if not hasattr(at, "astimezone"):
         raise ValueError(f"is {described(at)}, not a time with a zone.")
     try:

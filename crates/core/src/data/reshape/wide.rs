@@ -247,8 +247,10 @@ mod tests {
 
     #[test]
     fn only_the_four_measures_have_a_name() {
-        for name in ["value", "minimum", "maximum", "sample_count"] {
-            assert_eq!(Measure::parse(name).expect("known").name(), name);
+        let names = ["value", "minimum", "maximum", "sample_count"];
+        let known = [0, 1, 2].map(Measure::Number).into_iter().chain([Measure::SampleCount]);
+        for (name, measure) in names.into_iter().zip(known) {
+            assert_eq!(Measure::parse(name).expect("known"), measure);
         }
         assert_error(
             Measure::parse("timestamp"),
