@@ -8,6 +8,7 @@ pub(crate) mod scan;
 pub(crate) mod settings;
 
 use crate::auth::authentication;
+use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::observers::Observers;
 use crate::bridge::process::Inside;
 use crate::bridge::runtime::spawn_task;
@@ -163,7 +164,8 @@ impl PyClient {
     }
 
     fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        dict(py, &detached(py, || self.client.allowance())?.or_raise()?)
+        let client = self.client.clone();
+        dict(py, &left_on_interrupt(py, move || client.allowance())?.or_raise()?)
     }
 
     fn replace_credential(&self, credential: &Object<'_>) -> PyResult<()> {

@@ -1,7 +1,5 @@
 //! The settings of a client: keywords, variables and profiles.
 
-use std::cell::Cell;
-use std::io;
 use std::path::Path;
 
 use pyo3::IntoPyObjectExt;
@@ -30,44 +28,30 @@ pub(crate) struct Found<'py> {
     profile: Option<(PathBuf, String)>,
 }
 
-/// With an agent, address and credential may be missing, and a file that is not needed unreadable. The file
-/// may be a pipe, so it is read once, and Ctrl-C ends the wait. Only the file is read on another thread: Python
-/// changes variables without a lock, so they are read with the interpreter.
+/// With an agent, address and credential may be missing, and a file that is not needed unreadable. Variables
+/// are read with the interpreter, because Python changes them without a lock.
 pub(crate) fn read_settings(
     py: Python<'_>,
     profile: Option<&str>,
     given: Given,
 ) -> PyResult<Settings> {
-    let (known, raised) = (Cell::new(None), Cell::new(None));
-    let read = |path: &Path| {
-        if let Some(text) = known.take() {
-            return Ok(text);
-        }
-        let path = path.to_owned();
-        let text = left_on_interrupt(py, move || read_profiles(&path)).unwrap_or_else(|error| {
-            raised.set(Some(error));
-            Err(io::ErrorKind::Interrupted.into())
-        })?;
-        known.set(Some(text.clone()));
-        Ok(text)
+    let own = Environment::of_process();
+    // The file may be a pipe, so it is read once, and Ctrl-C ends the wait. An error occurs again.
+    let text = match own.config_file() {
+        Some(file) => left_on_interrupt(py, move || read_profiles(&file))?.ok(),
+        None => None,
     };
-    let environment = Environment { read: &read, ..Environment::of_process() };
-    let find = |given| {
-        let found = match profile {
-            Some(name) => Settings::from_profile(name, &environment, given),
-            None => Settings::from_variables(&environment, given),
-        };
-        raised.take().map_or(Ok(found), Err)
+    let read = |path: &Path| text.clone().map_or_else(|| read_profiles(path), Ok);
+    let environment = Environment { read: &read, ..own };
+    let find = |given| match profile {
+        Some(name) => Settings::from_profile(name, &environment, given),
+        None => Settings::from_variables(&environment, given),
     };
-    let unneeded = Given { base_url: true, credential: true };
-    let settings = match guarded(|| find(given))? {
-        Err(error) => match guarded(|| find(unneeded))? {
-            Ok(settings) => Ok(Settings { missing: Some(error), ..settings }),
-            Err(_) => Err(error),
-        },
-        settings => settings,
+    let unneeded = |missing: Error| match find(Given { base_url: true, credential: true }) {
+        Ok(settings) => Ok(Settings { missing: Some(missing), ..settings }),
+        Err(_) => Err(missing),
     };
-    settings.or_raise()
+    guarded(|| find(given).or_else(unneeded).or_raise())
 }
 
 impl<'py> Found<'py> {

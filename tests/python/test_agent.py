@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pickle
+import signal
 import socket
 import stat
 import subprocess
@@ -116,7 +117,7 @@ def test_an_agent_replaces_wrong_credentials_of_a_profile_in_a_pipe(
             assert siteline.Client(profile=profile).subject == client.subject
 
 
-def test_an_agent_of_another_service_replaces_no_configured_address(agent, monkeypatch, key):
+def test_an_agent_replaces_no_configured_address_or_subject(agent, monkeypatch, key):
     monkeypatch.setenv("SITELINE_BASE_URL", "https://plant.example")
     for address in (agent.address, agent.address.split("#")[0]):
         monkeypatch.setenv("SITELINE_AGENT", address)
@@ -124,8 +125,11 @@ def test_an_agent_of_another_service_replaces_no_configured_address(agent, monke
             siteline.Client()
         with pytest.raises(siteline.errors.ConfigError, match=r"not for https://plant\.example"):
             siteline.Client(agent=address)
-    # A missing address is named although no agent answers.
     monkeypatch.delenv("SITELINE_BASE_URL")
+    monkeypatch.setenv("SITELINE_SUBJECT", "another")
+    with pytest.raises(siteline.errors.ConfigError, match="the private key are missing"):
+        siteline.Client()
+    # A missing address is named although no agent answers.
     monkeypatch.setenv("SITELINE_AGENT", "unix:/absent")
     with pytest.raises(siteline.errors.ConfigError, match="base_url is missing"):
         siteline.Client(credential=siteline.Credential("p", key))
@@ -439,3 +443,29 @@ def test_an_answer_that_no_agent_gives_is_an_error(sandbox, client, agent, tmp_p
                     use()
     assert asked == ["state", "token", "page", "state"]
     assert sandbox.stats.data_requests == 0
+
+
+@systems.SIGNALS
+def test_signals_are_handled_while_an_agent_is_asked(agent, tmp_path):
+    handled, answer = threading.Event(), json.dumps({"Ok": agent.state.to_dict()}).encode()
+    former = signal.signal(signal.SIGUSR1, lambda *_: handled.set())
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "slow.sock"))
+        listener.listen()
+
+        def serve():
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    assert received(connection) == "state"
+                    handled.clear()
+                    os.kill(os.getpid(), signal.SIGUSR1)
+                    handled.wait(60)
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            used = siteline.Client(agent=f"unix:{tmp_path / 'slow.sock'}")
+            assert used.allowance.limit is None
+        finally:
+            signal.signal(signal.SIGUSR1, former)

@@ -47,7 +47,7 @@ pub struct Settings {
     /// For errors about their contents.
     pub profile: Option<(PathBuf, String)>,
     pub sources: Vec<Source>,
-    /// Why they do not suffice without an agent. Then the credential is `None`.
+    /// Why they do not suffice without an agent. Then the credential may be incomplete.
     pub missing: Option<Error>,
 }
 
@@ -117,7 +117,7 @@ impl Settings {
         let is_missing = base_url.is_none() && !given.base_url;
         let mut missing: Vec<_> = is_missing.then_some("base_url").into_iter().collect();
         let credential =
-            if given.credential { None } else { members.credential(profile.file(), &mut missing) };
+            (!given.credential).then(|| members.credential(profile.file(), &mut missing));
         let missing = (!missing.is_empty()).then(|| {
             let message = format!("The client cannot be created: {} missing.", listed(&missing));
             let hint = format!(
