@@ -29,7 +29,7 @@ pub(crate) fn long_work<T: Send + 'static>(
     raised.map_or(outcome, Err)
 }
 
-/// Runs `work`, which Ctrl-C abandons: it reads a file that may be a pipe, or decrypts a key.
+/// Runs `work`, which Ctrl-C abandons: it reads a file that may be a pipe, decrypts a key, or asks an agent.
 pub(crate) fn left_on_interrupt<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,

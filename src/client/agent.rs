@@ -1,5 +1,6 @@
 //! The agent of a client: `agent=`, otherwise the variable if its agent has the same service and subject.
 
+use crate::bridge::long_work::left_on_interrupt;
 use crate::prelude::*;
 use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
 use siteline_core::auth::Authentication;
@@ -38,8 +39,10 @@ impl FoundAgent {
             return Ok(None);
         }
         let tls = tls(&environment).or_raise()?;
-        let holder = detached(py, || AgentLink::holder_at(&address, &tls))?.or_raise()?;
-        Ok(Some(Self { place: address.place, holder, tls, is_named }))
+        let (place, own_tls) = (address.place.clone(), tls.clone());
+        let ask = move || AgentLink::holder_at(&address, &own_tls);
+        let holder = left_on_interrupt(py, ask)?.or_raise()?;
+        Ok(Some(Self { place, holder, tls, is_named }))
     }
 
     pub(crate) fn for_client(
@@ -76,15 +79,15 @@ impl FoundAgent {
         AgentLink::new(self.place, self.holder, self.tls, clock)
     }
 
-    /// Whether the agent has the service and subject, so that no key is needed.
+    /// Whether no key is needed: the agent is named, or has the service and subject.
     pub(crate) fn serves(&self, settings: &Settings, base_url: Option<&str>) -> bool {
-        let is_own = base_url.or(settings.base_url.as_deref()).is_none_or(|address| {
-            BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
+        let address = base_url.or(settings.base_url.as_deref());
+        let is_own = address.is_none_or(|address| is_address(address, &self.holder.base_url));
+        let is_subject = settings.credential.as_ref().is_none_or(|own| match &own.subject {
+            Some(subject) => subject.trim() == self.holder.subject,
+            None => settings.missing.is_some(),
         });
-        let is_subject = settings.credential.as_ref().is_none_or(|own| {
-            own.subject.as_deref().is_some_and(|subject| subject.trim() == self.holder.subject)
-        });
-        is_own && (is_subject || self.is_named)
+        self.is_named || (is_own && is_subject)
     }
 }
 

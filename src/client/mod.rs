@@ -8,6 +8,7 @@ pub(crate) mod scan;
 pub(crate) mod settings;
 
 use crate::auth::authentication;
+use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::observers::Observers;
 use crate::bridge::process::Inside;
 use crate::bridge::runtime::spawn_task;
@@ -114,26 +115,22 @@ impl PyClient {
 impl PyClient {
     /// Without `base_url`, or with `profile`, missing settings are read from variables and a profile.
     #[new]
-    #[pyo3(
-        signature = (
-            base_url=None, *, profile=None, credential=None, clock=None, on_request=None, **options
-        ),
-        text_signature = "(base_url=None, **options)"
-    )]
+    #[pyo3(signature = (base_url=None, **options))]
     fn new<'py>(
         py: Python<'py>,
         base_url: Option<Text<'_>>,
-        profile: Option<Text<'_>>,
-        credential: Given<'py>,
-        clock: Given<'py>,
-        on_request: Option<Py<PyAny>>,
         options: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         // Finding certifi runs Python code, so the end of the process waits.
         let _inside = Inside::enter(py);
         let options = options.unwrap_or_else(|| PyDict::new(py));
-        let sends_once = options.call_method1("pop", ("sends_once", false))?.extract()?;
-        let (base_url, profile) = (base_url.map(|text| text.0), profile.map(|text| text.0));
+        let taken = |name| options.call_method1("pop", (name, py.None()));
+        let (profile, on_request) = (taken("profile")?, taken("on_request")?.extract()?);
+        let clock: Given<'py> = taken("clock")?.extract()?;
+        let credential = taken("credential")?.extract()?;
+        let sends_once = taken("sends_once")?.is_truthy()?;
+        let profile = profile.extract::<Option<Text<'_>>>()?.map(|text| text.0);
+        let base_url = base_url.map(|text| text.0);
         let mut found = Found::find(base_url, profile, credential, options)?;
         let made = Self::made(py, &mut found, clock.as_ref(), on_request, sends_once);
         made.inspect_err(|error| found.explain(error))
@@ -167,7 +164,8 @@ impl PyClient {
     }
 
     fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        dict(py, &detached(py, || self.client.allowance())?.or_raise()?)
+        let client = self.client.clone();
+        dict(py, &left_on_interrupt(py, move || client.allowance())?.or_raise()?)
     }
 
     fn replace_credential(&self, credential: &Object<'_>) -> PyResult<()> {

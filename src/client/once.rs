@@ -4,7 +4,7 @@ use crate::client::PyClient;
 use crate::client::settings::read_settings;
 use crate::frame::ids;
 use crate::prelude::*;
-use siteline_core::settings::{Given, Settings};
+use siteline_core::settings::Given;
 
 #[pymethods]
 impl PyClient {
@@ -92,8 +92,7 @@ pub(crate) fn _sources<'py>(
     profile: Option<Text<'_>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let name = profile.as_ref().map(|name| name.0);
-    let settings = read_settings(py, name, Given::default())?;
-    let settings = settings.and_then(Settings::complete).or_raise()?;
+    let settings = read_settings(py, name, Given::default())?.complete().or_raise()?;
     let (file, name) = settings.profile.clone().unzip();
     let told = PyDict::new(py);
     told.set_item("file", file.map(PathBuf::into_os_string))?;

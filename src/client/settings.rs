@@ -1,5 +1,7 @@
 //! The settings of a client: keywords, variables and profiles.
 
+use std::path::Path;
+
 use pyo3::IntoPyObjectExt;
 
 use crate::auth::from_settings;
@@ -13,7 +15,9 @@ use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
 use siteline_core::data::Shape;
 use siteline_core::http::{BaseUrl, Policy, TransportSettings, Trust};
-use siteline_core::settings::{AGENT, Environment, Given, Settings, Value, read_certificates};
+use siteline_core::settings::{
+    Environment, Given, Settings, Value, read_certificates, read_profiles,
+};
 
 /// Completed from variables and a profile.
 pub(crate) struct Found<'py> {
@@ -24,20 +28,30 @@ pub(crate) struct Found<'py> {
     profile: Option<(PathBuf, String)>,
 }
 
-/// The file of a profile may be a pipe, so Ctrl-C ends the wait.
+/// With an agent, address and credential may be missing, and a file that is not needed unreadable. Variables
+/// are read with the interpreter, because Python changes them without a lock.
 pub(crate) fn read_settings(
     py: Python<'_>,
     profile: Option<&str>,
     given: Given,
-) -> PyResult<Result<Settings>> {
-    let profile = profile.map(str::to_owned);
-    left_on_interrupt(py, move || {
-        let environment = Environment::of_process();
-        match profile {
-            Some(name) => Settings::from_profile(&name, &environment, given),
-            None => Settings::from_variables(&environment, given),
-        }
-    })
+) -> PyResult<Settings> {
+    let own = Environment::of_process();
+    // The file may be a pipe, so it is read once, and Ctrl-C ends the wait. An error occurs again.
+    let text = match own.config_file() {
+        Some(file) => left_on_interrupt(py, move || read_profiles(&file))?.ok(),
+        None => None,
+    };
+    let read = |path: &Path| text.clone().map_or_else(|| read_profiles(path), Ok);
+    let environment = Environment { read: &read, ..own };
+    let find = |given| match profile {
+        Some(name) => Settings::from_profile(name, &environment, given),
+        None => Settings::from_variables(&environment, given),
+    };
+    let unneeded = |missing: Error| match find(Given { base_url: true, credential: true }) {
+        Ok(settings) => Ok(Settings { missing: Some(missing), ..settings }),
+        Err(_) => Err(missing),
+    };
+    guarded(|| find(given).or_else(unneeded).or_raise())
 }
 
 impl<'py> Found<'py> {
@@ -56,7 +70,10 @@ impl<'py> Found<'py> {
             return Ok(Self { base_url, credential, options, agent, profile: None });
         }
         let given = Given { base_url: base_url.is_some(), credential: credential.is_some() };
-        let mut settings = read_any(py, profile, given, &options)?;
+        let mut settings = read_settings(py, profile, given)?;
+        if given.credential {
+            settings = settings.complete().or_raise()?;
+        }
         let named = agent_of(&options, &settings.options)?;
         let agent = FoundAgent::find(py, named, base_url.or(settings.base_url.as_deref()))?;
         let serves = |agent: &&FoundAgent| !given.credential && agent.serves(&settings, base_url);
@@ -91,25 +108,6 @@ impl<'py> Found<'py> {
             add_note(py, error, &format!("The profile {name:?} of {} was read.", file.display()));
         }
     }
-}
-
-/// With an agent, address and credential may be missing, and a file that is not needed unreadable.
-fn read_any(
-    py: Python<'_>,
-    profile: Option<&str>,
-    given: Given,
-    options: &Bound<'_, PyDict>,
-) -> PyResult<Settings> {
-    let has_agent = options.contains("agent")? || Environment::of_process().get(AGENT).is_some();
-    let unneeded = Given { base_url: true, credential: true };
-    let settings = match read_settings(py, profile, given)? {
-        Err(error) if has_agent => match read_settings(py, profile, unneeded)? {
-            Ok(settings) => Ok(Settings { missing: Some(error), ..settings }),
-            Err(_) => Err(error),
-        },
-        settings => settings,
-    };
-    settings.or_raise()
 }
 
 fn agent_of(
@@ -161,7 +159,8 @@ pub(crate) fn choose_ledger(
     pickled: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let named = named_ledger(pickled)?;
-    let default = |name: &str| Environment::of_process().state_file(name);
+    let folder = Environment::of_process().state_folder();
+    let default = |name: &str| Some(folder?.join(name));
     let choose = || settings.choose_ledger(named.as_deref(), default);
     match detached(pickled.py(), choose)?.or_raise()? {
         Some(path) => pickled.set_item("ledger", path.as_os_str()),

@@ -5,8 +5,10 @@ import functools
 import json
 import os
 import pickle
+import signal
 import socket
 import stat
+import subprocess
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -100,6 +102,37 @@ def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
         assert "sites" in elsewhere.client().discover()
         assert elsewhere.stats.token_requests == 1
     assert agent.state.leases == leases
+
+
+def test_an_agent_replaces_wrong_credentials_of_a_profile_in_a_pipe(
+    sandbox, client, agent, monkeypatch, tmp_path
+):
+    pipe, config = tmp_path / "pipe", tmp_path / "config.toml"
+    os.mkfifo(pipe, 0o600)
+    monkeypatch.setenv("SITELINE_CONFIG", str(pipe))
+    mixed = 'subject = "p"\ncertificate_file = "absent.pem"\n'
+    config.write_text(f'[default]\nagent = "{agent.address}"\n{mixed}')
+    for profile in (None, "default"):
+        with subprocess.Popen(["cp", config, pipe]):
+            assert siteline.Client(profile=profile).subject == client.subject
+
+
+def test_an_agent_replaces_no_configured_address_or_subject(agent, monkeypatch, key):
+    monkeypatch.setenv("SITELINE_BASE_URL", "https://plant.example")
+    for address in (agent.address, agent.address.split("#")[0]):
+        monkeypatch.setenv("SITELINE_AGENT", address)
+        with pytest.raises(siteline.errors.ConfigError, match="the private key are missing"):
+            siteline.Client()
+        with pytest.raises(siteline.errors.ConfigError, match=r"not for https://plant\.example"):
+            siteline.Client(agent=address)
+    monkeypatch.delenv("SITELINE_BASE_URL")
+    monkeypatch.setenv("SITELINE_SUBJECT", "another")
+    with pytest.raises(siteline.errors.ConfigError, match="the private key are missing"):
+        siteline.Client()
+    # A missing address is named although no agent answers.
+    monkeypatch.setenv("SITELINE_AGENT", "unix:/absent")
+    with pytest.raises(siteline.errors.ConfigError, match="base_url is missing"):
+        siteline.Client(credential=siteline.Credential("p", key))
 
 
 def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
@@ -410,3 +443,29 @@ def test_an_answer_that_no_agent_gives_is_an_error(sandbox, client, agent, tmp_p
                     use()
     assert asked == ["state", "token", "page", "state"]
     assert sandbox.stats.data_requests == 0
+
+
+@systems.SIGNALS
+def test_signals_are_handled_while_an_agent_is_asked(agent, tmp_path):
+    handled, answer = threading.Event(), json.dumps({"Ok": agent.state.to_dict()}).encode()
+    former = signal.signal(signal.SIGUSR1, lambda *_: handled.set())
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "slow.sock"))
+        listener.listen()
+
+        def serve():
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    assert received(connection) == "state"
+                    handled.clear()
+                    os.kill(os.getpid(), signal.SIGUSR1)
+                    handled.wait(60)
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            used = siteline.Client(agent=f"unix:{tmp_path / 'slow.sock'}")
+            assert used.allowance.limit is None
+        finally:
+            signal.signal(signal.SIGUSR1, former)

@@ -101,7 +101,9 @@ pub(super) fn placed(path: &Path, error: Error) -> Error {
 }
 
 fn is_hidden(path: &Path) -> bool {
-    let text = path.to_string_lossy();
+    // A relative path may have been made absolute.
+    let folder = std::env::current_dir().unwrap_or_default();
+    let text = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
     text.len() > LONGEST_SHOWN_PATH || encoding::is_key_text(&text)
 }
 
@@ -149,5 +151,9 @@ mod tests {
         assert_eq!(text(&"k-".repeat(200)).len(), 402);
         assert_eq!(text(&"k-".repeat(201)), "(402 bytes that do not look like a path)");
         assert_eq!(text("two\nlines"), "(9 bytes that do not look like a path)");
+        let absolute = std::path::absolute("A".repeat(300)).expect("a folder");
+        assert!(
+            text(&absolute.to_string_lossy()).ends_with(" bytes that do not look like a path)")
+        );
     }
 }

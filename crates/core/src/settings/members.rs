@@ -126,12 +126,12 @@ impl Members {
         self.0.iter().map(|member| (member.name, member.variable)).collect()
     }
 
-    /// `None` if `missing` contains the parts that are not set. `file` is the file of the profile.
+    /// Adds the parts that are not set to `missing`. `file` is the file of the profile.
     pub(super) fn credential(
         &mut self,
         file: Option<&PathBuf>,
         missing: &mut Vec<&'static str>,
-    ) -> Option<CredentialSettings> {
+    ) -> CredentialSettings {
         let (subject, kid) = (self.text("subject"), self.text("kid"));
         if !self.has("certificate_file") {
             missing.extend(subject.is_none().then_some("subject"));
@@ -150,13 +150,7 @@ impl Members {
         };
         let parts =
             self.0.extract_if(.., |member| is_of_credential(member.name)).map(part).collect();
-        missing.is_empty().then_some(CredentialSettings {
-            subject,
-            kid,
-            parts,
-            options,
-            command_file,
-        })
+        CredentialSettings { subject, kid, parts, options, command_file }
     }
 
     /// Removes the `known` options.

@@ -47,7 +47,7 @@ pub struct Settings {
     /// For errors about their contents.
     pub profile: Option<(PathBuf, String)>,
     pub sources: Vec<Source>,
-    /// Why they do not suffice without an agent. Then address and credential are `None`.
+    /// Why they do not suffice without an agent. Then the credential may be incomplete.
     pub missing: Option<Error>,
 }
 
@@ -113,11 +113,11 @@ impl Settings {
         given: Given,
         looked_at: impl Fn() -> String,
     ) -> Self {
-        let (sources, mut base_url) = (members.sources(), members.text("base_url"));
+        let (sources, base_url) = (members.sources(), members.text("base_url"));
         let is_missing = base_url.is_none() && !given.base_url;
         let mut missing: Vec<_> = is_missing.then_some("base_url").into_iter().collect();
-        let mut credential =
-            if given.credential { None } else { members.credential(profile.file(), &mut missing) };
+        let credential =
+            (!given.credential).then(|| members.credential(profile.file(), &mut missing));
         let missing = (!missing.is_empty()).then(|| {
             let message = format!("The client cannot be created: {} missing.", listed(&missing));
             let hint = format!(
@@ -126,10 +126,6 @@ impl Settings {
             );
             Error::new(Kind::ConfigError, message).with_hint(hint)
         });
-        if missing.is_some() {
-            (base_url, credential) = (None, None);
-        }
-        let base_url = base_url.filter(|_| !given.base_url);
         let (options, profile) = (members.options(&OPTIONS), profile.found());
         Self { base_url, credential, options, profile, sources, missing }
     }
