@@ -19,10 +19,10 @@ SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|si
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
     "src": (6_000, 7_880),
-    "crates/core": (35_000, 38_000),
+    "crates/core": (35_000, 38_040),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 0),
-    "python/siteline": (9_000, 10_900),
+    "python/siteline": (9_000, 10_910),
     "python/siteline, stub": (350, 0),
     "python/siteline, satellites": (11_000, 0),
     "tests": (55_000, 0),

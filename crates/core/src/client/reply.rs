@@ -68,8 +68,8 @@ pub(super) async fn read<T, R: Future<Output = Result<T>>>(
 }
 
 /// The service names its own parameters.
-const REFUSED_VALUE: &str = "Correct the value that the service names: siteId is site=, lineId is line=, from is start=, \
-     to is end=, aggregationIntervalSeconds is interval=, pageSize is page_size=.";
+const REFUSED_VALUE: &str = "Names of the service: siteId is site=, lineId is line=, from is start=, to is end=, \
+     aggregationIntervalSeconds is interval=, pageSize is page_size=.";
 
 /// Returns a JSON reply with status 200, and converts any other reply to an error without secrets.
 /// `token` is `None` if only the client certificate authorised the request.

@@ -135,7 +135,7 @@ impl RunState {
     /// The next run reads the range.
     pub(super) fn skip(&mut self, feed: usize, range: Range, error: Error) {
         let (start, end) = range.instants();
-        let cause = format!("{error:?}").replace('\n', " ");
+        let cause = format!("{error:?}").replace('\n', "; ");
         self.warnings.push((feed, format!("{start} to {end} is skipped: {cause}")));
         self.parts[feed].failures += 1;
         self.parts[feed].put_off.add(range);
