@@ -2,7 +2,6 @@
 
 import io
 import re
-import tempfile
 
 import pandas as pd
 import pytest
@@ -108,12 +107,6 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key, tmp_path):
 def test_wrong_arguments_name_what_to_write(client, store, wrong, words):
     with pytest.raises(TypeError, match=re.escape(words)):
         wrong(client, client.scan(**SIX_HOURS).collect(), store)
-
-
-def test_a_temporary_file_of_bytes_is_refused_as_one(client):
-    table = client.read(**SIX_HOURS)
-    with tempfile.NamedTemporaryFile("wb") as file, pytest.raises(TypeError, match="for text"):
-        table.to_csv(file)
 
 
 @pytest.mark.parametrize(

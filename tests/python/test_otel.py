@@ -115,13 +115,6 @@ def test_a_span_has_the_times_of_its_attempt(sandbox, recorded):
 
 
 @WIRE
-def test_without_a_span_of_the_caller_no_header_is_sent(sandbox, recorded):
-    sandbox.client().discover()
-    assert sent_headers(sandbox) == []
-    assert [span.parent for span in recorded.spans()] == [None, None]
-
-
-@WIRE
 def test_a_prefetched_page_belongs_to_the_call_that_began_its_request(sandbox, recorded):
     pages = sandbox.client(labels=False).scan(**SIX_HOURS).pages()
     parents = []

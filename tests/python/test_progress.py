@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 import siteline
-from kit.interpreter import run_script
 from kit.ranges import SIX_HOURS
 from siteline import progress
 from siteline.types import Progress
@@ -167,17 +166,3 @@ def test_without_stderr_nothing_is_shown(monkeypatch, stream):
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed if stream else None)
     assert progress.reporter(True, "S1") is None
-
-
-SCRIPT = """
-    import siteline
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        client = sandbox.client(daily_allowance=100)
-        scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
-                           interval="1h", page_size=30, progress=True)
-        print(len(scan.to_pandas()))
-"""
-
-
-def test_true_is_silent_in_a_pipe():
-    assert run_script(SCRIPT, "-W", "error", "-X", "dev") == "72"
