@@ -1,11 +1,9 @@
 """A client that a sandbox handed out keeps it serving, and no longer than it exists itself."""
 
 import asyncio
-import gc
 import socket
 from urllib.parse import urlsplit
 
-import pytest
 import siteline
 from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
@@ -64,35 +62,6 @@ def test_dropping_the_last_client_stops_the_sandbox():
     assert len(next(pages)) == 30
     del pages
     assert not is_served(address)
-
-
-def test_a_cycle_through_a_client_and_its_sandbox_is_collected():
-    class Report:
-        def __init__(self):
-            self.sandbox = siteline.Sandbox(now=NOW)
-            self.client = self.sandbox.client()
-            self.scan = self.client.scan(**SIX_HOURS, progress=self.on_page)
-            self.pages = self.scan.pages()
-            next(self.pages)
-
-        def on_page(self, progress):
-            self.progress = progress
-
-    report = Report()
-    address = report.sandbox.base_url
-    del report
-    gc.collect()
-    assert not is_served(address)
-
-
-def test_close_and_the_end_of_a_with_block_stop_it_although_clients_exist():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        client = sandbox.client(http=siteline.types.Http(tries=1))
-        client.discover()
-    assert not is_served(client.base_url)
-    # The end of its connection may not have arrived yet.
-    with pytest.raises(siteline.errors.TransportError, match=r"refused|before a reply"):
-        client.discover()
 
 
 @systems.FORK
