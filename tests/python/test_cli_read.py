@@ -221,9 +221,12 @@ def test_an_empty_result_has_a_reason(sandbox, tmp_path):
 def test_a_list_of_causes_ends_before_the_next_sentence(shared_sandbox, tmp_path):
     env = {**shared_sandbox.env(), "SITELINE_SUBJECT": "another"}
     words = ("read", "-o", tmp_path / "out.csv", *QUERY)
-    *_, cause, kept = run_command(*words, env=env, status=3).stderr.splitlines()
-    assert cause.startswith("  - ")
-    assert kept == "  No page was read."
+    lines = run_command(*words, env=env, status=3).stderr.splitlines()
+    assert lines[1].endswith(" Compare:")
+    assert lines[2].startswith("  - kid ")
+    assert lines[-2].startswith("  - ")
+    assert lines[-1] == "  No page was read."
+    assert not any("\\n" in line for line in lines)
 
 
 def test_a_hint_that_is_no_sentence_has_its_own_line():

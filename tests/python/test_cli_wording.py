@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from kit.command import run_command
 from siteline.cli.wording import hint_in_shell
 
 ROOT = Path(__file__).parents[2]
@@ -55,13 +54,3 @@ def test_no_hint_has_a_python_call():
 )
 def test_hints_are_written_for_the_shell(text, printed):
     assert hint_in_shell(text, OPTIONS) == printed
-
-
-def test_a_hint_of_several_lines_is_readable(sandbox, key, tmp_path):
-    key.save(tmp_path / "other.pem")
-    env = {**sandbox.env(), "SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "other.pem")}
-    del env["SITELINE_PRIVATE_KEY"]
-    lines = run_command("series", env=env, status=3).stderr.splitlines()
-    assert lines[1].endswith(" Compare:")
-    assert lines[2].startswith("  - kid ")
-    assert not any("\\n" in line for line in lines)

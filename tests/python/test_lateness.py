@@ -95,14 +95,6 @@ def test_a_verdict_claims_only_what_was_looked_at(points, revisions, suggested, 
     assert "suggested" in repr(lateness)
 
 
-@pytest.mark.parametrize("pages", [-1, 10**10, 1.5, "2"])
-def test_a_number_of_audit_pages_is_a_whole_number(pages):
-    with pytest.raises(
-        siteline.errors.QueryError, match=r"audit_pages=.* is not a whole number of 0"
-    ):
-        make_feed(audit_pages=pages)
-
-
 @pytest.mark.parametrize("quantiles", [H, 80_000])
 def test_without_audits_no_verdict_says_that_the_lateness_is_long_enough(quantiles):
     lateness = lateness_of(part(900, 0, quantiles, 2 * D))

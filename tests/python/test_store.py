@@ -115,14 +115,6 @@ def test_a_wrong_setting_is_refused_before_a_sync(tmp_path, wrong):
         siteline.Store(tmp_path / "plant.siteline", **wrong)
 
 
-def test_a_refused_sync_makes_no_file(client, tmp_path):
-    store, feed = siteline.Store(tmp_path / "plant.siteline"), make_feed()
-    for feeds, reread in ((feed, ("2026-11-19", "2026-11-18")), ([feed, feed], None)):
-        with pytest.raises(siteline.errors.QueryError, match=r"is not before|is given twice"):
-            client.sync(feeds, store, reread=reread)
-    assert [*tmp_path.iterdir()] == []
-
-
 def test_the_path_is_the_same_before_and_after_the_file_is_made(client, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "link").symlink_to("data")

@@ -149,6 +149,7 @@ def test_wrong_arguments_are_refused_before_any_request(sandbox, store):
     with pytest.raises(siteline.errors.QueryError, match="needs the store"):
         client.plan(make_feed())
     assert sandbox.stats.data_requests == 0
+    assert not store.path.exists()
 
 
 def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
@@ -208,6 +209,7 @@ def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):
         ({"window": "7h"}, "window"),
         ({"filters": ["M1"]}, "filters"),
         ({"line": ["L1", "L2"]}, "a feed has one line"),
+        *(({"audit_pages": n}, "a whole number of 0 or more") for n in (-1, 10**10, 1.5, "2")),
     ],
 )
 def test_a_wrong_feed_is_refused(wrong, match):
