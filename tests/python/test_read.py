@@ -7,7 +7,20 @@ import pickle
 
 import pytest
 import siteline
+from kit.ranges import SIX_HOURS
 from siteline.types import Http
+
+
+def test_a_read_is_a_collected_scan(sandbox):
+    client = sandbox.client()
+    table = client.read(**SIX_HOURS)
+    assert table.to_pandas().equals(client.scan(**SIX_HOURS).collect().to_pandas())
+
+    async def main():
+        async with sandbox.async_client() as waiting:
+            return await waiting.read(**SIX_HOURS)
+
+    assert asyncio.run(main()).to_pandas().equals(table.to_pandas())
 
 
 def test_a_call_sends_nothing_before_it_is_used(sandbox):
