@@ -58,7 +58,8 @@ if not TYPE_CHECKING:
         __all__.remove("Sandbox")
 
     def __getattr__(name: str) -> object:
-        if name not in (*_MODULES, *__all__):
+        # A build without the sandbox says so when its module is imported.
+        if name not in (*_MODULES, *__all__, "Sandbox"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         from importlib import import_module
 
