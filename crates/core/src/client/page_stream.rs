@@ -187,9 +187,12 @@ impl PageStream {
         self.position.lock().prefetched = PageRequest::start(call, cursor, self.prefetch);
     }
 
-    /// Drops the prefetch and its connection, unless its body has arrived.
+    /// Drops the prefetch and its connection, unless its body has arrived or a caller waits for it.
     pub fn stop_prefetch(&self) {
-        drop(self.position.lock().prefetched.take_if(|request| !request.has_arrived()));
+        let position = &mut *self.position.lock();
+        // A caller counts as waiting before it looks at the prefetch.
+        let is_wanted = self.waiting.load(Ordering::SeqCst) > 0;
+        drop(position.prefetched.take_if(|request| !is_wanted && !request.has_arrived()));
     }
 
     pub(super) fn has_prefetched(&self) -> bool {
@@ -402,8 +405,8 @@ struct Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let others = self.stream.waiting.fetch_sub(1, Ordering::SeqCst) > 1;
-        if !self.is_finished && !others && self.stream.check_process().is_ok() {
+        self.stream.waiting.fetch_sub(1, Ordering::SeqCst);
+        if !self.is_finished && self.stream.check_process().is_ok() {
             self.stream.stop_prefetch();
         }
     }

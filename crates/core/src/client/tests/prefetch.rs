@@ -140,6 +140,10 @@ async fn p9_r5_the_last_cancelled_caller_ends_the_request() {
     stream.prefetch();
     until(|| bench.sent() == 3).await;
     let waiting = [tokio::spawn(stream.read_next()), tokio::spawn(stream.read_next())];
+    a_while().await;
+    stream.stop_prefetch();
+    a_while().await;
+    assert_eq!(running.load(Ordering::SeqCst), 1, "callers wait for it");
     for (waiter, left) in waiting.into_iter().zip([1, 0]) {
         a_while().await;
         waiter.abort();
