@@ -60,18 +60,30 @@ class Feed(WithHtml, FrozenRecord):
     _html = "sync_html.feed"
 
     name: str
+    """The name of the feed in a store."""
     _: KW_ONLY
     start: datetime
+    """The start, in UTC."""
     site: str | None = None
+    """The filter ``siteId``."""
     line: str | None = None
+    """The filter ``lineId``."""
     interval: timedelta | None = None
+    """The bucket width, sent as ``aggregationIntervalSeconds``."""
     lateness: timedelta = timedelta(days=1)
+    """How long after its end a window is read again for its final values."""
     page_size: int | None = None
+    """The number of items on a page, sent as ``pageSize``."""
     settle_lag: timedelta = timedelta(minutes=5)
+    """How far behind the service's time the feed is read."""
     overlap: timedelta = timedelta(hours=1)
+    """How much of the newest known data each sync reads again."""
     window: timedelta = timedelta(days=1)
+    """The width of the windows."""
     audit_pages: int = 0
+    """Pages a day for audits."""
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """Further query parameters: the values of each name. It cannot be changed."""
 
     @property
     def _state(self) -> dict[str, Any]:
