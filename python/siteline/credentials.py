@@ -81,7 +81,7 @@ class PrivateKey(OfThisProcess):
     ) -> Self:
         """Read a key file. Unlike in ``PrivateKey(path)``, ``path`` is always a path.
 
-        The other parameters are those of the class.
+        ``passphrase`` and ``strict`` are those of the class.
 
         Raises:
             CredentialError: The file is missing or unreadable, or its key cannot be used.
@@ -106,7 +106,7 @@ class PrivateKey(OfThisProcess):
     def save(
         self, path: _PathLike, *, passphrase: str | bytes | None = None, overwrite: bool = False
     ) -> None:
-        """Write the key as PKCS#8 PEM that only its owner can read (mode 600).
+        """Write the key to ``path`` as PKCS#8 PEM that only its owner can read (mode 600).
 
         Args:
             passphrase: Encrypts the key with PBKDF2 and AES-256, as OpenSSL does it.

@@ -86,7 +86,7 @@ def coverage(
     now = max(one.now for one in shown)
     bounds = [span[end] for span in spans for end in ("from", "to")] or [_plots.clock(now, zone)]
     looks = {state: look for state, look in _STATES.items() if state in totals}
-    # The times of several feeds add up to nothing that a reader could use.
+    # The sum of the times of several feeds has no meaning.
     keys = {state: state if shown[1:] else f"{state} {duration(totals[state])}" for state in looks}
     label = f"{json.dumps(keys)}[datum.label]"
     bars = _plots.bars(spans, "state", looks, labelExpr=label, columns=inner // 150)
@@ -255,6 +255,10 @@ def allowance(
         if own[day] > 0
     ]
     highest = max(1, *(sum(own[day] for *_, own in parts) for day in starts))
+
+    def is_near(height: int) -> bool:
+        return 0 < height <= _FAR * highest
+
     names = [f"{day:%Y-%m-%d}" for day in starts]
     axis = alt.Axis(
         title=None, labelAngle=0, labelOverlap=True, ticks=False, domainColor=GREY, grid=False,
@@ -275,12 +279,12 @@ def allowance(
         text = alt.Text("sum(requests):Q", format=",")
         layers.append(totals.encode(x=x, y="sum(requests):Q", text=text))
     for height, colour, dash in ((allowance.limit or 0, RED, [1, 0]), (pace, GREY, [4, 3])):
-        if 0 < height <= _FAR * highest:
+        if is_near(height):
             rule = _plots.data([{"at": height}]).encode(y="at:Q")
             layers.append(rule.mark_rule(color=colour, strokeDash=dash, strokeWidth=1.5))
     left = "no daily allowance is set"
     if allowance.limit is not None:
-        limit = "limit (red)" if 0 < allowance.limit <= _FAR * highest else "limit"
+        limit = "limit (red)" if is_near(allowance.limit) else "limit"
         left = f"{limit} {allowance.limit:,}, of which {allowance.left or 0:,} are left"
     notes = [f"the day ends {to_minute(today + _DAY)} UTC; {left}", said]
     if plan:

@@ -264,7 +264,7 @@ class Sandbox(OfThisProcess, Closing):
         device: str | None = "D1",
         tag: str | None = "T1",
     ) -> None:
-        """Change a loaded point, or add one.
+        """Change the loaded point of a series at ``timestamp``, or add one.
 
         A point that is added before the position of a cursor makes the next page repeat a point.
 
@@ -292,7 +292,9 @@ class Sandbox(OfThisProcess, Closing):
         device: str | None = "D1",
         tag: str | None = "T1",
     ) -> None:
-        """Remove a loaded point. The pages after an older cursor then omit a point.
+        """Remove the loaded point of a series at ``timestamp``.
+
+        The pages after an older cursor then omit a point.
 
         Args:
             at: When the service removes it (default: now).
@@ -498,15 +500,15 @@ class Sandbox(OfThisProcess, Closing):
         return self._handle.enroll(_json_text(public_jwk), given)
 
     def approve(self, subject: str) -> None:
-        """Approve an integration of a sandbox with ``approved=False``."""
+        """Approve the integration ``subject`` of a sandbox with ``approved=False``."""
         self._handle.control("approve", subject)
 
     def revoke(self, subject: str) -> None:
-        """Revoke the approval: there are no new tokens, and earlier ones are invalid."""
+        """Revoke the approval of ``subject``: no new tokens, and earlier ones are invalid."""
         self._handle.control("revoke", subject)
 
     def replace_key(self, subject: str, public_jwk: Mapping[str, Any] | str) -> None:
-        """Replace the enrolled public key. Earlier tokens stay valid."""
+        """Replace the public key of ``subject`` by ``public_jwk``. Earlier tokens stay valid."""
         self._handle.control("replace_key", subject, _json_text(public_jwk))
 
     def close(self) -> None:

@@ -292,7 +292,7 @@ class Store(Itself, WithHtml, Closing):
         return Coverage._restore(self._handle.coverage(_name(feed), now, self._tz))
 
     def lateness(self, feed: Feed | str) -> Lateness:
-        """Return how late points and revisions arrived, and a suggested lateness."""
+        """Return how late points and revisions of ``feed`` arrived, and a suggested lateness."""
         return Lateness._restore(self._handle.lateness(_name(feed)))
 
     def redefine(self, feed: Feed) -> None:
@@ -341,7 +341,9 @@ class Store(Itself, WithHtml, Closing):
         *,
         progress: _StoreProgressArg = False,
     ) -> Freed:
-        """Remove older versions of settled points, and return free space to the disk.
+        """Remove older versions of settled points of ``feed``, by default of all feeds.
+
+        Free space is returned to the disk.
 
         Points and their marks stay as they are now. Reads of the past and :meth:`changes` from
         before this call raise :class:`QueryError`, unless their range begins after the settled
@@ -408,7 +410,9 @@ class Store(Itself, WithHtml, Closing):
         return None if self._is_new() else self._handle.state(name)
 
     def apply(self, feed: Feed | str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page of ``sync_pages()`` and its state in one transaction.
+        """Store in one transaction what ``sync_pages()`` returned for ``feed``.
+
+        This is a page or ``None``, and a state.
 
         Returns:
             The points that were inserted, revised, unchanged and withdrawn.

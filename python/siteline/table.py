@@ -254,21 +254,21 @@ class Table(Itself, WithHtml):
         return _lazy.scan(self._handle, self._tz, self._shown(None))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write a Parquet file, whole or not at all. It needs pyarrow.
+        """Write the Parquet file ``path``, whole or not at all. It needs pyarrow.
 
         >>> scan.collect().to_parquet("points.parquet")
         """
         _files.write_parquet(path, self._stream(None, None))
 
     def to_csv(self, target: str | os.PathLike[str] | TextIO) -> None:
-        """Write CSV to a file, whole or not at all, or to an open text file.
+        """Write CSV to ``target``: the path of a file, whole or not at all, or an open text file.
 
         Times are ISO 8601 in the zone of the table; a null is an empty field.
         """
         _files.write_csv(target, self.columns, self._rows())
 
     def to_excel(self, path: str | os.PathLike[str]) -> None:
-        """Write an Excel workbook with one sheet, whole or not at all. It needs openpyxl.
+        """Write the Excel file ``path`` with one sheet, whole or not at all. It needs openpyxl.
 
         Times are local times of the table's zone, without an offset: Excel cannot store it.
 
@@ -303,7 +303,7 @@ class Table(Itself, WithHtml):
         return RecordIterator(self._handle.records((None, shown, None)), named)
 
     def head(self, n: int = 5) -> Table:
-        """Return the first rows."""
+        """Return the first ``n`` rows."""
         return self._made(self._handle.first(n))
 
     def _made(

@@ -73,7 +73,7 @@ class Clock(OfThisProcess):
         return self._handle.now()
 
     def advance(self, by: "_Duration") -> None:
-        """Move the clock forward. Time passes: timers that wait for this time end."""
+        """Move the clock forward ``by`` a duration. Timers that wait for this time end."""
         self._handle.advance(by)
 
     def step(self, by: "_Duration") -> None:
@@ -85,7 +85,7 @@ class Clock(OfThisProcess):
         self._handle.step(by)
 
     def machine(self, wall: "_Instant") -> "Clock":
-        """Return the clock of a machine with a wrong time.
+        """Return the clock of a machine whose time is ``wall`` now.
 
         Time passes equally on both clocks; each has its own :meth:`step`.
 

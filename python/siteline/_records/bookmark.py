@@ -40,7 +40,7 @@ class Bookmark(Itself):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Bookmark:
-        """Read a bookmark that :meth:`to_bytes` wrote.
+        """Read a bookmark from the ``data`` that :meth:`to_bytes` wrote.
 
         Raises:
             BookmarkError: The bytes were changed.

@@ -137,18 +137,16 @@ mod tests {
 
     #[test]
     fn a_refused_thread_names_the_limit() {
-        let limits = refused;
         assert!(
-            limits(Some(64), None).contains("may have 64 processes and threads (RLIMIT_NPROC)")
+            refused(Some(64), None).contains("may have 64 processes and threads (RLIMIT_NPROC)")
         );
-        assert!(limits(None, Some(9)).contains("this container may have 9"));
+        assert!(refused(None, Some(9)).contains("this container may have 9"));
         assert!(
-            limits(Some(64), Some(9))
+            refused(Some(64), Some(9))
                 .ends_with("; this container may have 9 processes and threads (pids.max)")
         );
-        assert_eq!(limits(None, None), "the system starts no more threads");
-        let refused = no_thread();
-        assert!(is_no_thread(&io::Error::other(refused)));
+        assert_eq!(refused(None, None), "the system starts no more threads");
+        assert!(is_no_thread(&io::Error::other(no_thread())));
         assert!(!is_no_thread(&io::ErrorKind::WouldBlock.into()));
     }
 }
